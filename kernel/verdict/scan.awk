@@ -50,6 +50,8 @@ FNR == 1 {
 /^end of the kernel's log/ { complete = 1; in_log = 0; close_report() }
 /^\{"class"/ {
 	classes[log_name]++
+	split($0, quoted, "\"")
+	names[log_name] = names[log_name] (names[log_name] == "" ? "" : ", ") "\"" quoted[4] "\""
 	if ($0 !~ /"as_expected": true/) {
 		bad[log_name]++
 		print log_name ": " $0
@@ -80,7 +82,7 @@ END {
 	printf "  \"kernel_has\": \"KASAN, lockdep, failslab, fail_page_alloc, DEVICE_PRIVATE, HMM_MIRROR\",\n  \"command\": \"%s\",\n", command >json
 	printf "  \"what\": \"the driver's logic against a model of the GPU in QEMU; no GPU\",\n" >json
 	for (i in classes)
-		printf "  \"classes_%s\": {\"run\": %d, \"not_as_expected\": %d},\n", i, classes[i], bad[i] >json
+		printf "  \"classes_%s\": {\"run\": %d, \"not_as_expected\": %d, \"names\": [%s]},\n", i, classes[i], bad[i], names[i] >json
 	printf "  \"programs\": [%s],\n  \"guests_that_did_not_end\": %d,\n  \"modules_unloaded\": %d,\n", summary, incomplete, gone >json
 	printf "  \"complaints\": %d,\n  \"allowed\": [", found >json
 	for (i = 1; i <= patterns; i++) {

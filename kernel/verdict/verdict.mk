@@ -14,11 +14,16 @@ VERDICT_SCHEDULES ?= 1,10
 # Some of the classes, by the beginnings of their names with '+' between them; all without it.
 VERDICT_CLASSES ?=
 verdict_chosen = $(if $(VERDICT_CLASSES),$(comma)$(VERDICT_CLASSES))
+# On the stock module, on the patched one, or on both.
+VERDICT_MODULES ?= stock patched
 VERDICT_RESULT ?= $(verdict)/verdict.json
 FUZZ_UVM = $(call isolating_uvm,1000,2000)
 FUZZ ?= 1,1800
 FUZZ_RESULT ?= $(verdict)/fuzz.json
-verdict_logs := $(addprefix $(verdict)/,stock.log patched.log schedules.log)
+verdict_logs = $(addprefix $(verdict)/,$(addsuffix .log,$(VERDICT_MODULES)) schedules.log)
+verdict_command = make -C kernel verdict KERNEL_SOURCE=PATH$(if $(filter 535,$(BRANCH)),, SOURCE=PATH)$(if \
+  $(filter 1,$(words $(VERDICT_MODULES))), VERDICT_MODULES=$(VERDICT_MODULES))$(if \
+  $(VERDICT_CLASSES), VERDICT_CLASSES=$(VERDICT_CLASSES)) VERDICT_SCHEDULES=$(VERDICT_SCHEDULES)
 
 .PHONY: verdict verdict-kernel verdict-modules fuzz
 verdict-kernel: $(verdict_kernel)/.built
@@ -36,10 +41,11 @@ verdict-modules: verdict-kernel
 	+@$(verdict_make) $(verdict_build)/proof/stock.img $(verdict_build)/proof/patched.img
 
 verdict: verdict-modules
-	@$(call verdict_guest,stock,model=arch=1$(comma)gpus=2 proof=stock$(verdict_chosen),3600) >$(verdict)/stock.log || true
-	@$(call verdict_guest,patched,load=versions model=arch=1$(comma)gpus=2 $(VERDICT_UVM) proof=patched$(verdict_chosen),3600) >$(verdict)/patched.log || true
+	@$(if $(filter stock,$(VERDICT_MODULES)),$(call verdict_guest,stock,model=arch=1$(comma)gpus=2 proof=stock$(verdict_chosen),3600) >$(verdict)/stock.log || true)
+	@$(if $(filter patched,$(VERDICT_MODULES)),$(call verdict_guest,patched,load=versions model=arch=1$(comma)gpus=2 $(VERDICT_UVM) \
+	  proof=patched$(verdict_chosen),3600) >$(verdict)/patched.log || true)
 	@$(call verdict_guest,patched,model=arch=0 $(VERDICT_UVM) proof=schedules$(comma)$(VERDICT_SCHEDULES),3600) >$(verdict)/schedules.log || true
-	@$(call verdict_scan,$(VERDICT_RESULT),make -C kernel verdict KERNEL_SOURCE=PATH$(if $(VERDICT_CLASSES), VERDICT_CLASSES=$(VERDICT_CLASSES)),$(verdict_logs))
+	@$(call verdict_scan,$(VERDICT_RESULT),$(verdict_command),$(verdict_logs))
 
 fuzz: verdict-modules
 	@$(call verdict_guest,patched,model=arch=1 $(FUZZ_UVM) proof=fuzz$(comma)$(FUZZ),$(shell echo $$(($(lastword $(subst $(comma), ,$(FUZZ))) + 900)))) \
