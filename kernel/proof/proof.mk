@@ -138,6 +138,7 @@ mutants: $(build)/proof/patched.img $(IMAGE)
 	@[ $(mutant_tree)/.copied -nt $(build)/patched/.hooked ] || { rm -rf $(mutant_tree) && cp -a $(build)/patched $(mutant_tree) && \
 	  grep -rlI '$(build)/patched/' $(mutant_tree) | xargs -d '\n' sed -i 's#$(build)/patched/#$(mutant_tree)/#g' && touch $(mutant_tree)/.copied; }
 	@cd $(build)/patched/nvidia-uvm && for file in *.[ch]; do cmp -s $$file $(mutant_tree)/nvidia-uvm/$$file || cp $$file $(mutant_tree)/nvidia-uvm/; done
+	+@$(call build_module,$(mutant_tree),$(build)/mutant.log)
 	@$(here)/proof/mutate $(here)/isolation/mutants $(mutant_tree) $(MUTANTS_RESULT) $(ARCH) \
 	  '$(MAKE) --no-print-directory -f $(here)/Makefile SOURCE=$(SOURCE) mutant-run' \
 	  '{"driver": "$(VERSION)", "kernel": "$(release)", "commit": "$(repository_commit)", "date": "'$$(date -u +%F)'", "command": "make -C kernel mutants$(if $(filter 535,$(BRANCH)),, SOURCE=PATH)$(if $(filter 0,$(ARCH)), ARCH=0)"}' $(MUTANTS)
