@@ -132,6 +132,8 @@ results:
 # some of them; what the result says of the others stays.
 MUTANTS ?=
 MUTANTS_RESULT ?= $(here)/../results/qemu/mutants.json
+# Another such result: what noticed a mutant there is played first.
+MUTANTS_LIKELY ?= $(if $(filter 535-1,$(BRANCH)-$(ARCH)),,$(here)/../results/qemu/mutants.json)
 mutant_tree := $(build)/mutant
 .PHONY: mutants mutant-run
 mutants: $(build)/proof/patched.img $(IMAGE)
@@ -139,11 +141,11 @@ mutants: $(build)/proof/patched.img $(IMAGE)
 	  grep -rlI '$(build)/patched/' $(mutant_tree) | xargs -d '\n' sed -i 's#$(build)/patched/#$(mutant_tree)/#g' && touch $(mutant_tree)/.copied; }
 	@cd $(build)/patched/nvidia-uvm && for file in *.[ch]; do cmp -s $$file $(mutant_tree)/nvidia-uvm/$$file || cp $$file $(mutant_tree)/nvidia-uvm/; done
 	+@$(call build_module,$(mutant_tree),$(build)/mutant.log)
-	@$(here)/proof/mutate $(here)/isolation/mutants $(mutant_tree) $(MUTANTS_RESULT) $(ARCH) \
+	@$(here)/proof/mutate $(here)/isolation/mutants $(mutant_tree) $(MUTANTS_RESULT) '$(MUTANTS_LIKELY)' $(ARCH) \
 	  '$(MAKE) --no-print-directory -f $(here)/Makefile SOURCE=$(SOURCE) mutant-run' \
 	  '{"driver": "$(VERSION)", "kernel": "$(release)", "commit": "$(repository_commit)", "date": "'$$(date -u +%F)'", "command": "make -C kernel mutants$(if $(filter 535,$(BRANCH)),, SOURCE=PATH)$(if $(filter 0,$(ARCH)), ARCH=0)"}' $(MUTANTS)
 
 mutant-run: $(model_module) $(proof_program)
 	@$(call build_module,$(mutant_tree),$(build)/mutant.log)
 	@$(MAKE) --no-print-directory -f $(here)/Makefile SOURCE=$(SOURCE) $(build)/proof/mutant.img
-	@$(call guest,mutant,load=versions model=arch=$$MUTANT_ARCH$(comma)gpus=2 $(call isolating_uvm,1500,3000) proof=patched$(comma)$$MUTANT_CLASSES$(comma)$$MUTANT_TIMES,300) || true
+	@$(call guest,mutant,$${MUTANT_LOAD-load=versions} model=arch=$$MUTANT_ARCH$(comma)gpus=2 $(call isolating_uvm,1500,3000) proof=patched$(comma)$$MUTANT_CLASSES$(comma)$$MUTANT_TIMES,300) || true
