@@ -54,6 +54,9 @@ SCHEDULES ?= 1,6
 TIMES ?= 1
 # Of the GPU on which classes and mutants are played: 1 Hopper, 0 Turing.
 ARCH ?= 1
+# NVIDIA's Makefile means the processor by that name.
+MAKEOVERRIDES := $(filter-out ARCH=%,$(MAKEOVERRIDES))
+unexport ARCH
 RESULT ?= $(build)/isolation.json
 RUN_AS ?= make -C kernel classes
 # Where `make results` keeps the tables of all branches.
@@ -123,7 +126,7 @@ schedules: $(build)/proof/patched.img $(IMAGE)
 .PHONY: results
 results:
 	@failed=; for run in conformance mistakes classes schedules; do \
-	  $(MAKE) --no-print-directory -f $(here)/Makefile $$run SCHEDULES=$(SCHEDULES) TIMES=3 RUN_AS="make -C kernel results SCHEDULES=$(SCHEDULES)" || \
+	  $(MAKE) --no-print-directory -f $(here)/Makefile $$run SCHEDULES=$(SCHEDULES) TIMES=3 ARCH=$(ARCH) RUN_AS="make -C kernel results SCHEDULES=$(SCHEDULES)" || \
 	    failed="$$failed $$run"; done; \
 	  $(here)/proof/record $(RESULTS) $(RESULT) $(addprefix $(build)/proof/,hopper.log turing.log mistakes.log schedules.log); \
 	  [ -z "$$failed" ] || { echo "failed:$$failed" >&2; exit 1; }
