@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include "failing.h"
 #include "fuzz_ioctls.h"
 #include "proof.h"
 #include "random.h"
@@ -156,7 +157,7 @@ static void step(struct client *client, int tools, uint64_t *state)
 		rare(client, state);
 }
 
-static void fuzz_client(uint32_t seed, uint32_t number)
+static void fuzz_client(uint32_t seed, uint32_t number, bool fails)
 {
 	uint64_t state = random_start(seed * CLIENTS + number);
 	struct client client;
@@ -170,13 +171,15 @@ static void fuzz_client(uint32_t seed, uint32_t number)
 	signal(SIGSEGV, on_bad_access);
 	signal(SIGBUS, on_bad_access);
 	client = client_open(number + 1, 0);
+	if (fails)
+		failing_mark();
 	for (i = 0; i < STEPS; i++)
 		step(&client, tools, &state);
 	_exit(0);
 }
 
 /* Each client leads a process group of its own, with the children that it made. */
-static void run_round(uint32_t seed)
+static void run_round(uint32_t seed, bool fails)
 {
 	pid_t clients[CLIENTS];
 	uint32_t i, waited;
@@ -186,7 +189,7 @@ static void run_round(uint32_t seed)
 		clients[i] = fork();
 		if (clients[i] == 0) {
 			setpgid(0, 0);
-			fuzz_client(seed, i);
+			fuzz_client(seed, i, fails);
 		}
 		setpgid(clients[i], clients[i]);
 	}
@@ -218,13 +221,21 @@ static bool new_client_is_served(void)
 	return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-static bool round_is_good(uint32_t seed, bool *served)
+/* percent: of the allocations, NULL for none. */
+static bool round_is_good(uint32_t seed, const char *percent, bool *served)
 {
 	char left[160];
 	bool clean;
 
 	printf("fuzz %u\n", seed); /* before it runs: it may be the last */
-	run_round(seed);
+	if (percent && !failing_begin(percent)) {
+		printf("fuzz %u: no allocation can be made to fail\n", seed);
+		*served = false;
+		return false;
+	}
+	run_round(seed, percent != NULL);
+	if (percent)
+		failing_end();
 	clean = left_nothing(false, left, sizeof(left));
 	*served = new_client_is_served();
 	if (!clean || !*served)
@@ -232,7 +243,7 @@ static bool round_is_good(uint32_t seed, bool *served)
 	return clean && *served;
 }
 
-int run_fuzz(const char *first, const char *seconds)
+int run_fuzz(const char *first, const char *seconds, const char *percent)
 {
 	uint32_t from = (uint32_t)strtoul(first ? first : "1", NULL, 10);
 	time_t end = time(NULL) + (time_t)strtoul(seconds ? seconds : "1", NULL, 10);
@@ -241,13 +252,15 @@ int run_fuzz(const char *first, const char *seconds)
 	struct gpu_model_status status;
 	bool served;
 
+	if (percent)
+		failing_count_from_here();
 	do {
-		failures += !round_is_good(from + rounds++, &served);
+		failures += !round_is_good(from + rounds++, percent, &served);
 	} while (served && time(NULL) < end);
 	status = model_status(0);
 	printf("{\"fuzz_rounds\": %u, \"first\": %u, \"failed\": %u, \"faults\": %llu, \"cancels\": %llu, \"resets\": %llu, "
-	       "\"non_replayable\": %llu, \"channel_errors\": %llu}\n",
+	       "\"non_replayable\": %llu, \"channel_errors\": %llu, \"allocations_failed\": %ld}\n",
 	       rounds, from, failures, status.faults, status.cancels, status.resets, status.non_replayable,
-	       status.channel_errors);
+	       status.channel_errors, percent ? failing_count() : 0);
 	return failures ? 1 : 0;
 }

@@ -21,13 +21,13 @@ int main(int argc, char **argv)
 	if (strcmp(what, "schedules") == 0)
 		return run_schedules(which, argc > 3 ? argv[3] : NULL, argc > 4 ? argv[4] : NULL);
 	if (strcmp(what, "fuzz") == 0)
-		return run_fuzz(which, argc > 3 ? argv[3] : NULL);
+		return run_fuzz(which, argc > 3 ? argv[3] : NULL, argc > 4 ? argv[4] : NULL);
 	if (strcmp(what, "wrong") == 0)
 		return run_wrong();
 	if (strcmp(what, "probes") == 0)
 		return run_probes(which ? strtoul(which, NULL, 10) : 1);
 	fprintf(stderr, "usage: proof conformance | quick | builtin | stock [CLASS [TIMES]] | patched [CLASS [TIMES]] |\n"
-			"schedules FIRST COUNT [TIMES] | fuzz FIRST SECONDS | wrong | probes ROUNDS;\n"
+			"schedules FIRST COUNT [TIMES] | fuzz FIRST SECONDS [PERCENT] | wrong | probes ROUNDS;\n"
 			"CLASS is a number, FIRST-LAST or NAME+NAME...\n");
 	return 2;
 }

@@ -16,8 +16,8 @@ int run_classes(bool patched, const char *only, unsigned long times);
 int run_builtin(void);
 /* Seeds first to first + count - 1, that many times, on a patched module. */
 int run_schedules(const char *first, const char *count, const char *times);
-/* Seeds first and on for so many seconds, on a patched module. */
-int run_fuzz(const char *first, const char *seconds);
+/* Seeds first and on for so many seconds, on a patched module. percent: of the allocations that fail, NULL for none. */
+int run_fuzz(const char *first, const char *seconds, const char *percent);
 /* Whether a model that is wrong on purpose is caught. */
 int run_wrong(void);
 /* Whether the guest outlives its probes, switched on and off so often. */

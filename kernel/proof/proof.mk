@@ -54,6 +54,9 @@ SCHEDULES ?= 1,6
 TIMES ?= 1
 # Of the GPU on which classes and mutants are played: 1 Hopper, 0 Turing.
 ARCH ?= 1
+# NVIDIA's Makefile means the processor by that name.
+MAKEOVERRIDES := $(filter-out ARCH=%,$(MAKEOVERRIDES))
+unexport ARCH
 RESULT ?= $(build)/isolation.json
 RUN_AS ?= make -C kernel classes
 # Where `make results` keeps the tables of all branches.
@@ -123,7 +126,7 @@ schedules: $(build)/proof/patched.img $(IMAGE)
 .PHONY: results
 results:
 	@failed=; for run in conformance mistakes classes schedules; do \
-	  $(MAKE) --no-print-directory -f $(here)/Makefile $$run SCHEDULES=$(SCHEDULES) TIMES=3 RUN_AS="make -C kernel results SCHEDULES=$(SCHEDULES)" || \
+	  $(MAKE) --no-print-directory -f $(here)/Makefile $$run SCHEDULES=$(SCHEDULES) TIMES=3 ARCH=$(ARCH) RUN_AS="make -C kernel results SCHEDULES=$(SCHEDULES)" || \
 	    failed="$$failed $$run"; done; \
 	  $(here)/proof/record $(RESULTS) $(RESULT) $(addprefix $(build)/proof/,hopper.log turing.log mistakes.log schedules.log); \
 	  [ -z "$$failed" ] || { echo "failed:$$failed" >&2; exit 1; }
@@ -132,17 +135,20 @@ results:
 # some of them; what the result says of the others stays.
 MUTANTS ?=
 MUTANTS_RESULT ?= $(here)/../results/qemu/mutants.json
+# Another such result: what noticed a mutant there is played first.
+MUTANTS_LIKELY ?= $(if $(filter 535-1,$(BRANCH)-$(ARCH)),,$(here)/../results/qemu/mutants.json)
 mutant_tree := $(build)/mutant
 .PHONY: mutants mutant-run
 mutants: $(build)/proof/patched.img $(IMAGE)
 	@[ $(mutant_tree)/.copied -nt $(build)/patched/.hooked ] || { rm -rf $(mutant_tree) && cp -a $(build)/patched $(mutant_tree) && \
 	  grep -rlI '$(build)/patched/' $(mutant_tree) | xargs -d '\n' sed -i 's#$(build)/patched/#$(mutant_tree)/#g' && touch $(mutant_tree)/.copied; }
 	@cd $(build)/patched/nvidia-uvm && for file in *.[ch]; do cmp -s $$file $(mutant_tree)/nvidia-uvm/$$file || cp $$file $(mutant_tree)/nvidia-uvm/; done
-	@$(here)/proof/mutate $(here)/isolation/mutants $(mutant_tree) $(MUTANTS_RESULT) $(ARCH) \
+	+@$(call build_module,$(mutant_tree),$(build)/mutant.log)
+	@$(here)/proof/mutate $(here)/isolation/mutants $(mutant_tree) $(MUTANTS_RESULT) '$(MUTANTS_LIKELY)' $(ARCH) \
 	  '$(MAKE) --no-print-directory -f $(here)/Makefile SOURCE=$(SOURCE) mutant-run' \
-	  '{"driver": "$(VERSION)", "kernel": "$(release)", "commit": "$(repository_commit)", "date": "'$$(date -u +%F)'", "command": "make -C kernel mutants"}' $(MUTANTS)
+	  '{"driver": "$(VERSION)", "kernel": "$(release)", "commit": "$(repository_commit)", "date": "'$$(date -u +%F)'", "command": "make -C kernel mutants$(if $(filter 535,$(BRANCH)),, SOURCE=PATH)$(if $(filter 0,$(ARCH)), ARCH=0)"}' $(MUTANTS)
 
 mutant-run: $(model_module) $(proof_program)
 	@$(call build_module,$(mutant_tree),$(build)/mutant.log)
 	@$(MAKE) --no-print-directory -f $(here)/Makefile SOURCE=$(SOURCE) $(build)/proof/mutant.img
-	@$(call guest,mutant,load=versions model=arch=$$MUTANT_ARCH$(comma)gpus=2 $(call isolating_uvm,1500,3000) proof=patched$(comma)$$MUTANT_CLASSES$(comma)$$MUTANT_TIMES,300) || true
+	@$(call guest,mutant,$${MUTANT_LOAD-load=versions} model=arch=$$MUTANT_ARCH$(comma)gpus=2 $(call isolating_uvm,1500,3000) proof=patched$(comma)$$MUTANT_CLASSES$(comma)$$MUTANT_TIMES,300) || true

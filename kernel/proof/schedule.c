@@ -6,8 +6,6 @@
 #include "random.h"
 #include "scene.h"
 
-#define PROGRESS	20
-
 static bool contained(const struct verdict *verdict)
 {
 	return verdict->innocents_live && verdict->values_right && verdict->resets == 0 && verdict->reported == 0 &&
@@ -26,6 +24,7 @@ static bool run_schedule(uint32_t seed)
 	model_set("duplicate_percent", random_next(&state, 60));
 	model_set("late_valid_percent", random_next(&state, 60));
 	model_set("reset_delay_ms", 1 + random_next(&state, 40));
+	printf("schedule %u (%s)\n", seed, class->name);
 	verdict = play(class, random_next(&state, 1000));
 	if (contained(&verdict))
 		return true;
@@ -46,8 +45,7 @@ int run_schedules(const char *first, const char *count, const char *times)
 
 	for (i = 0; i < number; i++) {
 		failures += !run_schedule(from + i % seeds);
-		if ((i + 1) % PROGRESS == 0)
-			printf("%u of %u schedules, %u failed\n", i + 1, number, failures);
+		printf("%u of %u schedules, %u failed\n", i + 1, number, failures);
 	}
 	printf("{\"schedules\": %u, \"first\": %u, \"seeds\": %u, \"failed\": %u}\n", number, from, seeds, failures);
 	return failures ? 1 : 0;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# awk -v driver=V -v kernel=K -v commit=C -v date=D -v command=... -v json=FILE -f scan.awk ALLOWED LOG...
+# awk -v driver=V -v build=debug|release -v kernel=K -v commit=C -v date=D -v command=... -v json=FILE -f scan.awk ALLOWED LOG...
 # Counts what the guests' kernel logs complain of and what the programs reported; prints and writes FILE. Exit status 1 where a
 # complaint is not in ALLOWED, a program's result is not good, or a log ends before its guest was done.
 BEGIN {
@@ -50,12 +50,14 @@ FNR == 1 {
 /^end of the kernel's log/ { complete = 1; in_log = 0; close_report() }
 /^\{"class"/ {
 	classes[log_name]++
+	split($0, quoted, "\"")
+	names[log_name] = names[log_name] (names[log_name] == "" ? "" : ", ") "\"" quoted[4] "\""
 	if ($0 !~ /"as_expected": true/) {
 		bad[log_name]++
 		print log_name ": " $0
 	}
 }
-/^\{"(schedules|failing|fuzz_rounds)"/ {
+/^\{"(schedules|fuzz_rounds)"/ {
 	summary = summary (summary == "" ? "" : ", ") $0
 	if ($0 !~ /"failed": 0[,}]/) {
 		bad[log_name]++
@@ -75,12 +77,12 @@ in_log && open_report {
 }
 END {
 	end_log()
-	printf "{\n  \"driver\": \"%s\",\n  \"build\": \"debug\",\n  \"kernel\": \"%s\",\n  \"commit\": \"%s\",\n  \"date\": \"%s\",\n", \
-		driver, kernel, commit, date >json
+	printf "{\n  \"driver\": \"%s\",\n  \"build\": \"%s\",\n  \"kernel\": \"%s\",\n  \"commit\": \"%s\",\n  \"date\": \"%s\",\n", \
+		driver, build, kernel, commit, date >json
 	printf "  \"kernel_has\": \"KASAN, lockdep, failslab, fail_page_alloc, DEVICE_PRIVATE, HMM_MIRROR\",\n  \"command\": \"%s\",\n", command >json
 	printf "  \"what\": \"the driver's logic against a model of the GPU in QEMU; no GPU\",\n" >json
 	for (i in classes)
-		printf "  \"classes_%s\": {\"run\": %d, \"not_as_expected\": %d},\n", i, classes[i], bad[i] >json
+		printf "  \"classes_%s\": {\"run\": %d, \"not_as_expected\": %d, \"names\": [%s]},\n", i, classes[i], bad[i], names[i] >json
 	printf "  \"programs\": [%s],\n  \"guests_that_did_not_end\": %d,\n  \"modules_unloaded\": %d,\n", summary, incomplete, gone >json
 	printf "  \"complaints\": %d,\n  \"allowed\": [", found >json
 	for (i = 1; i <= patterns; i++) {
