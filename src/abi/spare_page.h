@@ -92,7 +92,8 @@ struct SparePage {
   std::atomic<std::uint32_t> spare_mib{0};
   /// How many operations that were under way when a domain died were done again, in all its moves.
   std::atomic<std::uint32_t> redone{0};
-  /// 1: the program has made something just now, and `state` is that of before: its spare may not have it yet.
+  /// 1: the program has made something just now, and `state` is that of before: its spare may not have it
+  /// yet.
   std::atomic<std::uint32_t> is_behind{0};
 };
 static_assert(sizeof(SparePage) <= 4096);
