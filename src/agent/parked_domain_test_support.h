@@ -5,9 +5,13 @@
 #include <fcntl.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "agent/agent_test_support.h"
 #include "os/processes.h"
@@ -160,6 +164,12 @@ class ParkedDomain : public AgentTest {
     }
     return texts;
   }
+  /// So far, to that one.
+  bool is_told(Peer& watcher, const std::string& words) {
+    for (std::string& text : told(watcher)) told_so_far_.push_back(std::move(text));
+    const auto says_it = [&](const std::string& text) { return text.find(words) != text.npos; };
+    return std::ranges::any_of(told_so_far_, says_it);
+  }
   /// It stands still in its dump from then on.
   void name_culprit(const Process& culprit) {
     of_culprit.emplace(culprit.pipe, culprits_dump);
@@ -193,6 +203,9 @@ class ParkedDomain : public AgentTest {
   std::optional<Writer> of_culprit;
   std::size_t dumps_bytes_max = std::size_t{1} << 20;  ///< of the agents that begin() starts
   bool opens_gpu = true;                               ///< whoever is started
+
+ private:
+  std::vector<std::string> told_so_far_;
 };
 
 }  // namespace firebreak::agent

@@ -119,7 +119,7 @@ again:
 )";
 
 constexpr unsigned int block_threads = 64;
-constexpr std::uint32_t very_long = 8'000'000;
+constexpr std::uint32_t very_long = 16'000'000;
 constexpr std::size_t mapped_bytes = std::size_t{2} << 20;  // what is mapped at once
 
 }  // namespace
