@@ -56,6 +56,30 @@ TEST_F(SupervisorTest, WhatIsKeptAnewUnderANameReplacesIt) {
   EXPECT_EQ(content("state"), "started with 0\nstarted with 1: one holds one\n");
 }
 
+/// One of them would take the others away: the next agent gets all names in one variable.
+TEST_F(SupervisorTest, WhatIsNoNameIsNotKept) {
+  EXPECT_EQ(run("keep one, split, cut, keep two, ready, die, exit 0").value(), 0);
+  EXPECT_EQ(content("state"), "started with 0\nstarted with 2: one holds one: two holds two\n");
+}
+
+TEST(NameOfAKeptDescriptor, IsPlain) {
+  EXPECT_TRUE(may_be_a_name("a/b.c-1_2"));
+  EXPECT_TRUE(may_be_a_name(std::string(255, 'n')));
+  for (const std::string& name : {std::string(), std::string("a:b"), std::string("a b"), std::string("a\x7f"),
+                                  std::string("a\0b", 3), std::string("\xc3\xa4"), std::string(256, 'n')})
+    EXPECT_FALSE(may_be_a_name(name)) << name;
+}
+
+TEST_F(SupervisorTest, WhoIsNotTheAgentKeepsNothing) {
+  EXPECT_EQ(run("keep one, stray, ready, die, exit 0").value(), 0);
+  EXPECT_EQ(content("state"), "started with 0\nstarted with 1: one holds one\n");
+}
+
+/// Its last close() lasts as long as who made it likes.
+TEST_F(SupervisorTest, ADescriptorThatLingersKeepsNobodyWaiting) {
+  EXPECT_EQ(run("linger, drop lingers, ready, signal parent, wait").value(), 128 + SIGTERM);
+}
+
 /// Their names together would be more than a program can be started with.
 TEST_F(SupervisorTest, WhoKeptTooMuchIsStartedAgainWithPartOfIt) {
   EXPECT_EQ(run("fill 800, ready, die, exit 0").value(), 0);
