@@ -2,28 +2,21 @@
 /// An agent for the supervisor's tests: does what its first argument says, word by word; after a death it
 /// goes on behind the word that it died of. The second argument names a file that it writes one line to at
 /// each start.
-#include <netinet/in.h>
 #include <signal.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
-#include <cstring>
 #include <fstream>
 #include <iterator>
-#include <span>
 #include <sstream>
 #include <string>
 #include <thread>
-#include <vector>
 
 #include "agent/service_manager.h"
 #include "os/memory.h"
+#include "os/program.h"
 #include "os/real_kernel.h"
-#include "os/socket.h"
 
 namespace {
 
@@ -53,48 +46,14 @@ void stay(agent::ServiceManager& manager, bool gives_signs) {
   }
 }
 
-/// As nobody says it who checks his names first.
-void say_to_manager(const std::string& state, const os::Fd& descriptor) {
-  const char* const path = std::getenv("NOTIFY_SOCKET");
-  const os::Fd fd(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  std::strncpy(address.sun_path, path, sizeof(address.sun_path) - 1);
-  if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) std::abort();
-  os::Socket socket(os::Fd(::dup(fd.get())));
-  const int number = descriptor.get();
-  if (!socket.send(std::as_bytes(std::span(state)), std::span(&number, 1), Milliseconds(-1))) std::abort();
-}
-
-void say_by_another(const std::string& state, const os::Fd& descriptor) {
-  const pid_t other = ::fork();
-  if (other == 0) {
-    say_to_manager(state, descriptor);
-    ::_exit(0);
-  }
-  ::waitpid(other, nullptr, 0);
-}
-
-/// Its last close() waits for ever: nobody reads what waits in it.
-os::Fd lingering_socket() {
-  const os::Fd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof(address);
-  if (::bind(listener.get(), reinterpret_cast<sockaddr*>(&address), size) != 0) std::abort();
-  if (::listen(listener.get(), 1) != 0) std::abort();
-  if (::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) std::abort();
-  os::Fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), size) != 0) std::abort();
-  const linger for_ever{1, 1'000'000};
-  if (::setsockopt(socket.get(), SOL_SOCKET, SO_LINGER, &for_ever, sizeof(for_ever)) != 0) std::abort();
-  const std::vector<char> block(1 << 16);
-  while (::send(socket.get(), block.data(), block.size(), MSG_DONTWAIT) > 0) {
-  }
-  static std::vector<os::Fd> kept;
-  kept.push_back(os::Fd(::accept(listener.get(), nullptr, nullptr)));  // and stays open with us
-  return socket;
+/// A process that is not the agent says it.
+void keep_by_another(const char* program) {
+  os::RealKernel kernel;
+  os::SpawnRequest request;
+  request.command = {program, "keep theirs, exit 0", "/dev/null"};
+  const pid_t pid = kernel.spawn(request).value();
+  const auto process = kernel.pidfd_open(pid).value();
+  (void)os::wait_for_child(kernel, pid, process, Milliseconds(-1));
 }
 
 /// Where the script died before, behind that; once more each time.
@@ -119,7 +78,6 @@ int main(int count, char** arguments) {
   const auto kept = manager->take_descriptors();
   const std::ptrdiff_t deaths = starts_before(arguments[2]);
   say_what_was_kept(arguments[2], kept);
-  const auto any = [] { return os::memory_file_with(".").value(); };
   std::istringstream script(left_of(arguments[1], deaths));
   for (std::string word, rest; script >> word;) {
     if (word == "ready,") manager->tell_ready();
@@ -140,10 +98,7 @@ int main(int count, char** arguments) {
         if (!agent::find_service_manager()->keep(name, os::memory_file_with(".").value().get())) return 4;
       }
     }
-    if (word == "split,") say_to_manager("FDSTORE=1\nFDNAME=any:thing", any());
-    if (word == "cut,") say_to_manager("FDSTORE=1\nFDNAME=!" + std::string(1, '\0'), any());
-    if (word == "stray,") say_by_another("FDSTORE=1\nFDNAME=theirs", any());
-    if (word == "linger,") say_to_manager("FDSTORE=1\nFDNAME=lingers", lingering_socket());
+    if (word == "stray,") keep_by_another(arguments[0]);
     if ((word == "keep" || word == "drop") && script >> rest) {
       rest.pop_back();
       if (word == "drop") manager->drop(rest);

@@ -13,6 +13,7 @@
 #include "os/event_loop.h"
 #include "os/fd.h"
 #include "os/file.h"
+#include "os/leave_process.h"
 #include "os/real_kernel.h"
 
 namespace firebreak::os {
@@ -29,14 +30,14 @@ inline bool ends_with_who_started_it(const std::function<pid_t()>& start) {
     const pid_t started = start();
     char byte = 0;
     // Its end may send no signal to a process of root's.
-    if (!become_user({65531, 65532, {}}, {})) ::_exit(1);
+    if (!become_user({65531, 65532, {}}, {})) leave_process_at_once(1);
     if (::fork() == 0) {
       (void)!::read(until.reading.get(), &byte, 1);
-      ::_exit(0);
+      leave_process_at_once(0);
     }
     (void)!::write(said.writing.get(), &started, sizeof(started));
     (void)!::read(over.reading.get(), &byte, 1);
-    ::_exit(0);
+    leave_process_at_once(0);
   }
   pid_t started = 0;
   EXPECT_EQ(::read(said.reading.get(), &started, sizeof(started)), ssize_t{sizeof(started)});
