@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "abi/guard_page.h"
+#include "abi/spare_page.h"
 #include "agent/agent.h"
 #include "agent/command_line.h"
 #include "agent/daemon_units.h"
@@ -37,6 +39,7 @@
 #include "os/file.h"
 #include "os/leave_process.h"
 #include "os/looks.h"
+#include "os/memory.h"
 #include "os/processes.h"
 #include "os/real_kernel.h"
 #include "os/rights_keeper.h"
@@ -294,10 +297,21 @@ std::optional<guard::ProbeResult> decide_on_spares(CommandLine& options, const p
 
 /// The directory, and what an agent of a user of its own has besides.
 struct Place {
-  os::FileLock lock;
+  std::optional<os::FileLock> lock = {};  ///< none: the helper has it
   std::shared_ptr<PrivilegedHelper> helper = nullptr;
   std::optional<Result<os::KernelLogBell>> bell = {};
 };
+
+/// The GPU's devices, also those of the software GPU, which are memory files, and the pages that tenants
+/// share with us.
+std::vector<std::string> what_is_duplicated() {
+  return {"/dev/nvidia-uvm",
+          "/dev/nvidiactl",
+          os::memory_file_link("nvidia-uvm"),
+          os::memory_file_link("nvidiactl"),
+          os::memory_file_link(abi::guard_page_name),
+          os::memory_file_link(abi::spare_page_name)};
+}
 
 /// Who we are from now on, and have that process for what only root may do: an agent that stays who has
 /// started it has none.
@@ -307,9 +321,15 @@ Result<Place> take_place(const CommandLine& options, const Sockets& sockets,
   if (!options.user.empty()) {
     auto own = become_own_user(options, sockets, arguments);
     if (!own) return propagate(own);
-    return Place{std::move(own->lock), std::move(own->helper), std::move(own->bell)};
+    return Place{std::nullopt, std::move(own->helper), std::move(own->bell)};
   }
-  auto lock = take_directory(options.directory);
+  // What others have put there would lead root elsewhere.
+  if (os::is_root() && os::may_others_write(options.directory))
+    return fail(ErrorCode::PermissionDenied,
+                "others may write in " + options.directory + ", as an agent with --user has left it",
+                "start this one with --user as well, or remove that directory first");
+  constexpr Milliseconds a_moment(500);
+  auto lock = take_directory(options.directory, a_moment);
   if (!lock) return propagate(lock, "another agent uses this directory");
   // Each socket and each domain in it says by itself who may use it.
   if (sockets.operator_group || sockets.tenant_group || sockets.observer_group) {
@@ -443,12 +463,14 @@ int main(int argument_count, char** arguments) {
   }
   if (options.rights_keeper) {
     os::Socket socket{os::Fd(os::RightsKeeper::socket_descriptor)};
-    os::keep_rights(socket, os::serve_looks);
+    const auto links = agent::what_is_duplicated();
+    os::keep_rights(socket, [&links](os::Socket& asker) { os::serve_looks(asker, links); });
     return 0;
   }
   if (options.privileged_helper) {
     os::Socket socket{os::Fd(os::HelperProcess::socket_descriptor)};
-    const Status done = agent::be_privileged_helper(options, socket);
+    const Status done =
+        agent::be_privileged_helper(options, socket, os::Fd(os::HelperProcess::socket_descriptor + 1));
     if (!done) fmt::print(stderr, "firebreakd: {}\n", to_string(done.error()));
     return done ? 0 : 1;
   }

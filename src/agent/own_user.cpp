@@ -9,11 +9,15 @@
 #include <utility>
 
 #include "os/self.h"
+#include "os/terminal.h"
 #include "platform/platform.h"
 
 namespace firebreak::agent {
 namespace {
 
+constexpr const char* lock_name = "/agent.lock";
+/// The helper of an agent before has the lock, and ends after that.
+constexpr Milliseconds helper_end_limit(5'000);
 /// It chooses the GPU.
 constexpr Milliseconds start_limit(10'000);
 
@@ -35,20 +39,27 @@ Result<os::User> user_with_groups(const CommandLine& options, const Sockets& soc
   return user;
 }
 
-/// What an agent of root's has left there. Nobody listens at its sockets any more.
-Status hand_over_what_was_roots(const CommandLine& options, const Sockets& sockets, const os::User& user) {
-  for (const std::string& path : {sockets.operators, sockets.tenants, sockets.observers})
+/// What an agent of root's has left there. Nobody listens at its sockets any more. And what an agent of that
+/// user's that was taken over has left so that no other one starts.
+Status hand_over_what_was_left(const CommandLine& options, const Sockets& sockets, const os::User& user) {
+  const std::string dumps = options.directory + "/core-dumps";
+  for (const std::string& path : {sockets.operators, sockets.tenants, sockets.observers}) {
     os::remove_socket_of_others(path, user.uid);
-  return os::hand_over_folder(options.directory + "/core-dumps", user.uid, user.gid);
+    if (auto gone = os::remove_if_of_other_type(path, user.uid, os::FileType::Socket); !gone) return gone;
+  }
+  if (auto gone = os::remove_if_of_other_type(dumps, user.uid, os::FileType::Folder); !gone) return gone;
+  return os::hand_over_folder(dumps, user.uid, user.gid);
 }
 
-Result<std::shared_ptr<PrivilegedHelper>> start_helper(const std::vector<std::string>& arguments) {
+/// The lock is the helper's from then on: a child of the agent's would go on to hold it.
+Result<std::shared_ptr<PrivilegedHelper>> start_helper(const std::vector<std::string>& arguments,
+                                                       const os::FileLock& lock) {
   auto program = os::executable_path();
   if (!program) return propagate(program);
   std::vector<std::string> command{std::move(*program)};
   command.insert(command.end(), arguments.begin(), arguments.end());
   command.emplace_back("--privileged-helper");
-  auto process = os::HelperProcess::start(std::move(command), start_limit);
+  auto process = os::HelperProcess::start(std::move(command), start_limit, {lock.fd().get()});
   if (!process) return propagate(process, "start the process that stays root's");
   return std::make_shared<PrivilegedHelper>(std::move(*process));
 }
@@ -62,15 +73,13 @@ Result<os::KernelLogBell> open_bell(const CommandLine& options) {
 
 }  // namespace
 
-Result<os::FileLock> take_directory(const std::string& directory, std::optional<uid_t> owner) {
-  constexpr Milliseconds longest(500);
+Result<os::FileLock> take_directory(const std::string& directory, Milliseconds longest) {
   const auto until = std::chrono::steady_clock::now() + longest;
-  const std::string path = directory + "/agent.lock";
-  const auto take = [&] { return owner ? os::FileLock::take_for(path, *owner) : os::FileLock::take(path); };
-  auto lock = take();
+  const std::string path = directory + lock_name;
+  auto lock = os::FileLock::take(path);
   while (!lock && std::chrono::steady_clock::now() < until) {
     std::this_thread::sleep_for(Milliseconds(5));
-    lock = take();
+    lock = os::FileLock::take(path);
   }
   return lock;
 }
@@ -82,11 +91,14 @@ Result<OwnUser> become_own_user(const CommandLine& options, const Sockets& socke
                 "leave --user out, or start it as root");
   const auto user = user_with_groups(options, sockets);
   if (!user) return propagate(user);
-  auto lock = take_directory(options.directory, user->uid);
+  if (auto left = os::leave_terminal(); !left) return propagate(left);
+  if (auto gone = os::remove_if_by_user(options.directory + lock_name, user->uid); !gone)
+    return propagate(gone);
+  const auto lock = take_directory(options.directory, helper_end_limit);
   if (!lock) return propagate(lock, "another agent uses this directory");
   if (auto shared = os::share_folder(options.directory, user->gid); !shared) return propagate(shared);
-  if (auto handed = hand_over_what_was_roots(options, sockets, *user); !handed) return propagate(handed);
-  auto helper = start_helper(arguments);
+  if (auto handed = hand_over_what_was_left(options, sockets, *user); !handed) return propagate(handed);
+  auto helper = start_helper(arguments, *lock);
   if (!helper) return propagate(helper);
   auto bell = open_bell(options);
   std::vector<os::Capability> kept{os::Capability::Kill, os::Capability::Syslog};
@@ -95,7 +107,7 @@ Result<OwnUser> become_own_user(const CommandLine& options, const Sockets& socke
     kept.push_back(os::Capability::SysNice);
   }
   if (auto became = os::become_user(*user, kept); !became) return propagate(became);
-  return OwnUser{std::move(*helper), std::move(*lock), std::move(bell)};
+  return OwnUser{std::move(*helper), std::move(bell)};
 }
 
 }  // namespace firebreak::agent

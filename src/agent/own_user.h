@@ -4,13 +4,13 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "agent/command_line.h"
 #include "agent/privileged_helper.h"
 #include "agent/server.h"
+#include "base/clock.h"
 #include "base/result.h"
 #include "os/capabilities.h"
 #include "os/file.h"
@@ -20,8 +20,7 @@ namespace firebreak::agent {
 
 /// Of an agent that was root's to begin with.
 struct OwnUser {
-  std::shared_ptr<PrivilegedHelper> helper;
-  os::FileLock lock;  ///< of its directory
+  std::shared_ptr<PrivilegedHelper> helper;  ///< has the lock of the directory
   Result<os::KernelLogBell> bell;
 };
 
@@ -31,7 +30,7 @@ struct OwnUser {
 Result<OwnUser> become_own_user(const CommandLine& options, const Sockets& sockets,
                                 const std::vector<std::string>& arguments);
 
-/// Waits a moment for who was just ended.
-Result<os::FileLock> take_directory(const std::string& directory, std::optional<uid_t> owner = {});
+/// Waits so long for who was just ended.
+Result<os::FileLock> take_directory(const std::string& directory, Milliseconds longest);
 
 }  // namespace firebreak::agent

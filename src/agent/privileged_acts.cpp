@@ -72,6 +72,7 @@ class Acts {
   }
 
   Answer operator()(const PrivilegedQuestion& asked, const Attached& attached) {
+    if (auto known = check_domain(asked); !known) return propagate(known);
     switch (asked.act) {
       case PrivilegedAct::Prepare:
         return prepare(asked);
@@ -113,6 +114,25 @@ class Acts {
     if (!chosen) return propagate(chosen);
     platform_.emplace(std::move(*chosen));
     return &*platform_;
+  }
+
+  /// Only those that the command line asks for: of others root would start as many as somebody has names for.
+  Status check_domain(const PrivilegedQuestion& asked) {
+    if (asked.domain.empty()) return {};
+    const auto number = gpu_of_domain(asked.domain, options_.gpus.size());
+    if (!number || (asked.domain.ends_with("anchor") && !options_.spares))
+      return fail(ErrorCode::PermissionDenied, "domain " + asked.domain + " is none of this agent's");
+    if (asked.act != PrivilegedAct::Start) return {};
+    std::string gpu;
+    if (!options_.gpus.empty()) {
+      const auto chosen = platform();
+      if (!chosen) return propagate(chosen);
+      auto found = platform::find_gpu(**chosen, options_.gpus.at(*number));
+      if (!found) return propagate(found);
+      gpu = std::move(*found);
+    }
+    if (asked.gpu == gpu) return {};
+    return fail(ErrorCode::PermissionDenied, "domain " + asked.domain + " is not of that GPU");
   }
 
   Result<mps::DomainOptions> options_of(const PrivilegedQuestion& asked) {
@@ -220,11 +240,14 @@ class Acts {
     return answer;
   }
 
-  /// No file of root's comes from the agent: somebody would believe it.
+  /// No file of root's comes from the agent: somebody would believe it. Nor does one from anywhere else than
+  /// where the agent's are.
   Answer give(const os::Fd& file, uid_t user) const {
     const auto facts = os::facts_of(file);
     if (!facts) return propagate(facts);
     if (auto own = check_agents_own(*facts, agent_); !own) return propagate(own);
+    if (!os::lies_in(file, options_.directory + "/core-dumps", agent_.uid))
+      return fail(ErrorCode::PermissionDenied, "that file is not where the agent's are");
     if (user == 0 && !facts->is_fifo)
       return fail(ErrorCode::PermissionDenied, "no file of the agent's becomes root's");
     return answer_of(os::give_file(file, user));
@@ -280,7 +303,7 @@ class Acts {
 
 }  // namespace
 
-Status be_privileged_helper(const CommandLine& options, os::Socket& asker) {
+Status be_privileged_helper(const CommandLine& options, os::Socket& asker, os::Fd lock) {
   auto agent = os::user_named(options.user);
   if (!agent) return propagate(agent);
   std::optional<gid_t> tenants;
@@ -291,9 +314,10 @@ Status be_privileged_helper(const CommandLine& options, os::Socket& asker) {
   }
   Acts acts(options, std::move(*agent), tenants);
   if (auto made = acts.make_software_gpu(); !made) return made;
-  serve_privileged(asker, [&acts](const PrivilegedQuestion& asked, const Attached& attached) {
+  const auto act = [&acts](const PrivilegedQuestion& asked, const Attached& attached) {
     return acts(asked, attached);
-  });
+  };
+  serve_privileged(asker, act, std::move(lock));
   return {};
 }
 

@@ -8,7 +8,8 @@
 
 namespace firebreak::agent {
 
-/// `options`: those of the agent that it works for. Returns when nobody has the other end any more.
-Status be_privileged_helper(const CommandLine& options, os::Socket& asker);
+/// `options`: those of the agent that it works for. `lock`: of its directory. Returns when nobody has the
+/// other end any more.
+Status be_privileged_helper(const CommandLine& options, os::Socket& asker, os::Fd lock);
 
 }  // namespace firebreak::agent

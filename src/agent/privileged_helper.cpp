@@ -145,7 +145,7 @@ std::unique_ptr<mps::DaemonHost> privileged_daemon_host(std::shared_ptr<Privileg
 
 // --- the process that stays root's
 
-void serve_privileged(os::Socket& asker, const PrivilegedActs& acts) {
+void serve_privileged(os::Socket& asker, const PrivilegedActs& acts, os::Fd lock) {
   os::HelperDuties duties;
   duties.is_quick = [](std::string_view text, const std::vector<os::Fd>& attached) -> Result<bool> {
     const auto question = privileged_question_from(text, attached.size());
@@ -156,6 +156,7 @@ void serve_privileged(os::Socket& asker, const PrivilegedActs& acts) {
     const auto question = privileged_question_from(text, attached.size());
     return question ? acts(*question, attached) : propagate(question);
   };
+  duties.in_child = [&lock] { lock.reset(); };
   os::serve_as_helper(asker, duties);
 }
 

@@ -61,7 +61,8 @@ std::unique_ptr<mps::DaemonHost> privileged_daemon_host(std::shared_ptr<Privileg
 
 using PrivilegedActs = std::function<Result<os::HelperAnswer>(const PrivilegedQuestion& question,
                                                               const std::vector<os::Fd>& attached)>;
-/// What that process does, until nobody has the other end any more.
-void serve_privileged(os::Socket& asker, const PrivilegedActs& acts);
+/// What that process does, until nobody has the other end any more. `lock`: nobody but it has that; may be
+/// empty.
+void serve_privileged(os::Socket& asker, const PrivilegedActs& acts, os::Fd lock);
 
 }  // namespace firebreak::agent

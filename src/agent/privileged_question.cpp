@@ -68,8 +68,9 @@ constexpr std::int64_t highest_uid = 0xffff'fffe;
 
 bool is_of(std::string_view word, const auto& all) { return std::ranges::find(all, word) != all.end(); }
 
+constexpr std::array<std::string_view, 3> names{"a", "b", "anchor"};
+
 bool is_domain(std::string_view word) {
-  constexpr std::array<std::string_view, 3> names{"a", "b", "anchor"};
   constexpr std::size_t most_digits = 3;
   const std::size_t digits = std::min(word.find_first_not_of("0123456789"), word.size());
   return digits <= most_digits && is_of(word.substr(digits), names);
@@ -193,6 +194,15 @@ Result<PrivilegedQuestion> privileged_question_from(std::string_view text, std::
   words.erase(words.begin());
   if (!take_words(question, words)) return tl::unexpected<Error>(wrong);
   return question;
+}
+
+std::optional<std::size_t> gpu_of_domain(std::string_view domain, std::size_t gpus) {
+  if (gpus <= 1) return is_of(domain, names) ? std::optional<std::size_t>(0) : std::nullopt;
+  for (std::size_t number = 0; number < gpus; ++number) {
+    const std::string prefix = std::to_string(number);
+    if (domain.starts_with(prefix) && is_of(domain.substr(prefix.size()), names)) return number;
+  }
+  return std::nullopt;
 }
 
 bool is_done_at_once(PrivilegedAct act) {

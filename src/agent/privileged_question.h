@@ -24,6 +24,7 @@
 
 #include <sys/types.h>
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -66,6 +67,10 @@ inline constexpr Milliseconds longest_control{120'000};
 std::string text_of(const PrivilegedQuestion& question);
 /// `attached`: how many descriptors came with it. InvalidArgument: that is no question.
 Result<PrivilegedQuestion> privileged_question_from(std::string_view text, std::size_t attached);
+
+/// Which of so many GPUs that domain is of, where that is its name; none: it is of none of them. Of 0 GPUs
+/// there is one: what CUDA finds.
+std::optional<std::size_t> gpu_of_domain(std::string_view domain, std::size_t gpus);
 
 /// It is over before anybody notices.
 bool is_done_at_once(PrivilegedAct act);

@@ -127,5 +127,17 @@ TEST(PrivilegedQuestions, AreShort) {
   EXPECT_FALSE(privileged_question_from("control a 1 quit" + std::string(200, ' '), 0));
 }
 
+TEST(PrivilegedDomains, HaveOneNameEach) {
+  for (const std::size_t gpus : {0U, 1U}) {
+    for (const char* name : {"a", "b", "anchor"}) EXPECT_EQ(gpu_of_domain(name, gpus), 0U) << name;
+    for (const char* name : {"0a", "0b", "0anchor", "", "c"}) EXPECT_FALSE(gpu_of_domain(name, gpus)) << name;
+  }
+  EXPECT_EQ(gpu_of_domain("0a", 12), 0U);
+  EXPECT_EQ(gpu_of_domain("1b", 12), 1U);
+  EXPECT_EQ(gpu_of_domain("11anchor", 12), 11U);
+  for (const char* name : {"a", "anchor", "00a", "000a", "12a", "1", "1c", ""})
+    EXPECT_FALSE(gpu_of_domain(name, 12)) << name;
+}
+
 }  // namespace
 }  // namespace firebreak::agent

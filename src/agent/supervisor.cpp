@@ -7,10 +7,12 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "agent/service_manager.h"
 #include "agent/shelves.h"
+#include "os/closer.h"
 
 namespace firebreak::agent {
 namespace {
@@ -32,12 +34,20 @@ std::string value_in(const std::string& state, const std::string& name) {
   return {};
 }
 
+bool may_be_a_name(const std::string& name) {
+  constexpr std::size_t longest = 255;
+  const auto may_be_in_it = [](char c) { return c > ' ' && c <= '~' && c != ':'; };
+  return !name.empty() && name.size() <= longest && std::ranges::all_of(name, may_be_in_it);
+}
+
 Result<std::unique_ptr<Supervisor>> Supervisor::create(os::Kernel& kernel, std::vector<std::string> command,
                                                        std::string notify_path, Nanoseconds silence) {
   auto loop = os::EventLoop::create();
   if (!loop) return propagate(loop);
   auto notify = os::bind_datagrams(notify_path);
   if (!notify) return propagate(notify);
+  if (auto asked = notify->ask_who_sends(); !asked) return propagate(asked);
+  notify->close_by(std::make_shared<os::Closer>());
   std::unique_ptr<Supervisor> made(new Supervisor(kernel, std::move(command), std::move(notify_path), silence,
                                                   std::move(*loop), std::move(*notify)));
   Supervisor* raw = made.get();
@@ -110,17 +120,22 @@ void Supervisor::hear() {
 bool Supervisor::hear_one() {
   auto received = notify_.receive(Milliseconds(0));
   if (!received) return false;
+  // Whom an agent before has left behind says nothing.
+  if (received->sender != pid_) return true;
   const std::string state(reinterpret_cast<const char*>(received->bytes.data()), received->bytes.size());
   const std::string name = value_in(state, "FDNAME");
   if (value_in(state, "READY") == "1") was_ready_ = true;
   hear_of_life(state);
   if (value_in(state, "FDSTOREREMOVE") == "1") kept_.erase(name);
-  if (value_in(state, "FDSTORE") == "1" && received->descriptors.size() == 1) {
-    const bool has_room = has_room_for(name);
-    if (has_room) kept_.insert_or_assign(name, std::move(received->descriptors.front()));
-    if (!has_room) spdlog::error("{} is not kept: {} descriptors are", name, kept_.size());
-  }
+  if (value_in(state, "FDSTORE") == "1" && received->descriptors.size() == 1)
+    keep(name, std::move(received->descriptors.front()));
   return true;
+}
+
+void Supervisor::keep(const std::string& name, os::Fd descriptor) {
+  if (!may_be_a_name(name)) return spdlog::error("a descriptor is not kept: that is no name for one");
+  if (!has_room_for(name)) return spdlog::error("{} is not kept: {} descriptors are", name, kept_.size());
+  kept_.insert_or_assign(name, std::move(descriptor));
 }
 
 void Supervisor::hear_of_life(const std::string& state) {

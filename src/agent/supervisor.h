@@ -21,6 +21,10 @@ namespace firebreak::agent {
 /// What a service told its manager, as sd_notify(3) writes it: NAME=VALUE, one a line.
 std::string value_in(const std::string& state, const std::string& name);
 
+/// Whether a descriptor may be kept under that name: as systemd has it, and without spaces. Another one would
+/// cut off those behind it where the next agent gets them.
+bool may_be_a_name(const std::string& name);
+
 class Supervisor {
  public:
   /// As many as systemd's FileDescriptorStoreMax= in our unit.
@@ -56,6 +60,7 @@ class Supervisor {
   bool hear_one();
   void hear_of_life(const std::string& state);
   void look();
+  void keep(const std::string& name, os::Fd descriptor);
   bool has_room_for(const std::string& name) const;
   void ended();
   void pass_on(int signal);

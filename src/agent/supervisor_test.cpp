@@ -4,12 +4,15 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/un.h>
 
 #include "agent/service_manager.h"
 #include "os/file.h"
 #include "os/memory.h"
 #include "os/real_kernel.h"
 #include "os/self.h"
+#include "os/socket.h"
+#include "os/tcp_test_support.h"
 
 namespace firebreak::agent {
 namespace {
@@ -54,6 +57,43 @@ TEST_F(SupervisorTest, WhoFailsGetsItsDescriptorsBackByTheirNames) {
 TEST_F(SupervisorTest, WhatIsKeptAnewUnderANameReplacesIt) {
   EXPECT_EQ(run("keep one, keep one, ready, die, exit 0").value(), 0);
   EXPECT_EQ(content("state"), "started with 0\nstarted with 1: one holds one\n");
+}
+
+/// One of them would take the others away: the next agent gets all names in one variable.
+TEST_F(SupervisorTest, WhatIsNoNameIsNotKept) {
+  EXPECT_EQ(run("keep one, keep any:thing, keep two, ready, die, exit 0").value(), 0);
+  EXPECT_EQ(content("state"), "started with 0\nstarted with 2: one holds one: two holds two\n");
+}
+
+TEST(NameOfAKeptDescriptor, IsPlain) {
+  EXPECT_TRUE(may_be_a_name("a/b.c-1_2"));
+  EXPECT_TRUE(may_be_a_name(std::string(255, 'n')));
+  for (const std::string& name : {std::string(), std::string("a:b"), std::string("a b"), std::string("a\x7f"),
+                                  std::string("a\0b", 3), std::string("\xc3\xa4"), std::string(256, 'n')})
+    EXPECT_FALSE(may_be_a_name(name)) << name;
+}
+
+TEST_F(SupervisorTest, WhoIsNotTheAgentKeepsNothing) {
+  EXPECT_EQ(run("keep one, stray, ready, die, exit 0").value(), 0);
+  EXPECT_EQ(content("state"), "started with 0\nstarted with 1: one holds one\n");
+}
+
+/// Its last close() lasts as long as who made it likes, also of one that is not kept.
+TEST_F(SupervisorTest, ADescriptorThatLingersKeepsNobodyWaiting) {
+  auto supervisor = Supervisor::create(kernel_, {FIREBREAK_SUPERVISED, "ready, exit 0", file("state")},
+                                       file("notify"), Nanoseconds(0));
+  ASSERT_TRUE(supervisor);
+  auto [connection, client, sent] = os::Loopback().lingering();
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  file("notify").copy(address.sun_path, sizeof(address.sun_path) - 1);
+  os::Fd fd(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  ASSERT_EQ(::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+  const std::string state = "FDSTORE=1\nFDNAME=lingers";
+  const int number = connection.get();
+  ASSERT_TRUE(os::Socket(std::move(fd)).send(std::as_bytes(std::span(state)), std::span(&number, 1), {}));
+  connection.reset();
+  EXPECT_EQ((*supervisor)->run().value(), 0);
 }
 
 /// Their names together would be more than a program can be started with.

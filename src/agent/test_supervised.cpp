@@ -15,6 +15,7 @@
 
 #include "agent/service_manager.h"
 #include "os/memory.h"
+#include "os/program.h"
 #include "os/real_kernel.h"
 
 namespace {
@@ -43,6 +44,16 @@ void stay(agent::ServiceManager& manager, bool gives_signs) {
     std::this_thread::sleep_for(Milliseconds(5));
     if (gives_signs) manager.give_sign();
   }
+}
+
+/// A process that is not the agent says it.
+void keep_by_another(const char* program) {
+  os::RealKernel kernel;
+  os::SpawnRequest request;
+  request.command = {program, "keep theirs, exit 0", "/dev/null"};
+  const pid_t pid = kernel.spawn(request).value();
+  const auto process = kernel.pidfd_open(pid).value();
+  (void)os::wait_for_child(kernel, pid, process, Milliseconds(-1));
 }
 
 /// Where the script died before, behind that; once more each time.
@@ -87,6 +98,7 @@ int main(int count, char** arguments) {
         if (!agent::find_service_manager()->keep(name, os::memory_file_with(".").value().get())) return 4;
       }
     }
+    if (word == "stray,") keep_by_another(arguments[0]);
     if ((word == "keep" || word == "drop") && script >> rest) {
       rest.pop_back();
       if (word == "drop") manager->drop(rest);

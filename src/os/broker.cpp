@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "os/descriptors.h"
 #include "os/event_loop.h"
 #include "os/fd.h"
 #include "os/looks.h"
@@ -415,8 +416,33 @@ bool is_descriptor(std::string_view path) {
   return rest.starts_with(descriptors) && is_number(rest.substr(descriptors.size()));
 }
 
+/// Of a process that calls its own so: nobody else's memory is read or written.
+Status check_memory_file(const Fd& found, std::span<const std::string> links) {
+  if (kind_of(found.get()) != DescriptorKind::MemoryFile) return {};
+  const auto link = RealKernel().read_link("/proc/self/fd/" + std::to_string(found.get()));
+  if (link && std::ranges::find(links, *link) != links.end()) return {};
+  return fail(ErrorCode::PermissionDenied, "that memory file is not to be had");
+}
+
+Result<Fd> find_listed(Looks& looks, const std::string& path, std::span<const std::string> links) {
+  auto found = looks.find(path);
+  if (!found) return found;
+  const Status listed = check_memory_file(*found, links);
+  return listed ? std::move(found) : propagate(listed);
+}
+
+Result<Fd> duplicate_listed(Looks& looks, const Fd& pidfd, int number, const std::string& link,
+                            std::span<const std::string> links) {
+  if (std::ranges::find(links, link) == links.end())
+    return fail(ErrorCode::PermissionDenied, "no " + link + " is duplicated");
+  auto found = looks.duplicate(pidfd, number, link);
+  if (!found) return found;
+  const Status listed = check_memory_file(*found, std::span(&link, 1));
+  return listed ? std::move(found) : propagate(listed);
+}
+
 /// Nothing but what broker.h names: whoever asks has fewer rights than we.
-Status answer(Looks& looks, Socket& asker, const Message& question) {
+Status answer(Looks& looks, Socket& asker, const Message& question, std::span<const std::string> links) {
   std::vector<std::string> words = lines_of(text_of(question));
   words.resize(5);
   const std::string& path = words[1];
@@ -426,9 +452,10 @@ Status answer(Looks& looks, Socket& asker, const Message& question) {
         asker, looks.read_memory(path, number_in<std::uint64_t>(words[2]), number_in<std::size_t>(words[3])));
   if (words[0] == "links" && within_task(path) == "fd")
     return say_links(asker, looks.read_links(path, number_in<int>(words[2])));
-  if (words[0] == "find" && is_descriptor(path)) return give(asker, looks.find(path));
+  if (words[0] == "find" && is_descriptor(path)) return give(asker, find_listed(looks, path, links));
   if (words[0] == "duplicate" && question.descriptors.size() == 1)
-    return give(asker, looks.duplicate(question.descriptors.front(), number_in<int>(words[1]), words[2]));
+    return give(asker, duplicate_listed(looks, question.descriptors.front(), number_in<int>(words[1]),
+                                        words[2], links));
   if (words[0] == "same") {
     const auto same = looks.is_same_file(number_in<pid_t>(words[1]), number_in<int>(words[2]),
                                          number_in<pid_t>(words[3]), number_in<int>(words[4]));
@@ -444,11 +471,11 @@ Status answer(Looks& looks, Socket& asker, const Message& question) {
 
 }  // namespace
 
-void serve_looks(Socket& asker) {
+void serve_looks(Socket& asker, std::span<const std::string> links) {
   const auto looks = direct_looks();
   for (;;) {
     const auto question = asker.receive(for_ever);
-    if (!question || !answer(*looks, asker, *question)) return;
+    if (!question || !answer(*looks, asker, *question, links)) return;
   }
 }
 

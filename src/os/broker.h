@@ -17,8 +17,10 @@
 ///   memory TASK/mem ADDRESS SIZE      so many bytes of it
 ///   links TASK/fd NUMBER              what the descriptors in that folder are shown to be, from that one on:
 ///                                     "NEXT MISSED", then "NUMBER LINK" of each, a NUL after each of these
-///   find TASK/fd/NUMBER               that file, opened with O_PATH
-///   duplicate NUMBER LINK             with a pidfd attached: that descriptor of the process behind it
+///   find TASK/fd/NUMBER               that file, opened with O_PATH; a memory file only of a name as below,
+///                                     since it may be opened again by that, to be written
+///   duplicate NUMBER LINK             with a pidfd attached: that descriptor of the process behind it, if it
+///                                     is shown to be LINK, and that is one of a list
 ///   same PID NUMBER PID NUMBER        "1" or "0"
 ///   stop PID DEVICE INODE             that process stands still until this helper ends, but for who writes
 ///                                     to that pipe (os/standstill.h)
@@ -125,7 +127,8 @@ class Broker final : public Looks {
   std::vector<Abandoned> abandoned_;
 };
 
-/// What a helper does, until nobody has the other end any more.
-void serve_looks(Socket& asker);
+/// What a helper does, until nobody has the other end any more. `links`: what /proc shows those to be that
+/// are duplicated.
+void serve_looks(Socket& asker, std::span<const std::string> links);
 
 }  // namespace firebreak::os

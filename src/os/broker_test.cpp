@@ -183,6 +183,21 @@ TEST_F(BrokerTest, NothingIsReadButWhatIsNamed) {
   EXPECT_EQ(code_of(broker->find("/dev/null")), ErrorCode::InvalidArgument);
 }
 
+/// The memory of a process that has nothing to do with us, its sockets, its terminal.
+TEST_F(BrokerTest, GivesNothingThatIsNotOnItsList) {
+  const auto broker = patient();
+  const Fd file = create_memory_file("other", 4096).value();
+  const Child child(file.get());
+  const Fd pidfd = RealKernel().pidfd_open(child.pid()).value();
+  const auto refused = [&](const std::string& link) {
+    return broker->duplicate(pidfd, 77, link).error().code == ErrorCode::PermissionDenied;
+  };
+  for (const char* link : {"/memfd:other (deleted)", "/memfd:", "/memfd:content (deleted)", "socket:[1]",
+                           "/dev/zero", "/dev/../dev/null", ""})
+    EXPECT_TRUE(refused(link)) << link;
+  EXPECT_EQ(broker->find(proc_folder(child.pid()) + "/fd/77").error().code, ErrorCode::PermissionDenied);
+}
+
 TEST_F(BrokerTest, GivesDuplicatesAndKeepsNone) {
   const auto broker = patient();
   const Fd file = memory_file_with("shared").value();

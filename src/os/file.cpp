@@ -187,10 +187,27 @@ Result<FileFacts> facts_of(const Fd& file) {
                    info.st_gid,           info.st_nlink,          (info.st_mode & (S_ISUID | S_ISGID)) != 0};
 }
 
+bool lies_in(const Fd& file, const std::string& folder, uid_t user) {
+  std::error_code error;
+  const auto path = std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(file.get()), error);
+  const Fd opened(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  struct stat of_folder {};
+  struct stat named {};
+  struct stat info {};
+  return !error && opened && ::fstat(opened.get(), &of_folder) == 0 && of_folder.st_uid == user &&
+         ::fstatat(opened.get(), path.filename().c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+         ::fstat(file.get(), &info) == 0 && named.st_dev == info.st_dev && named.st_ino == info.st_ino;
+}
+
 bool is_roots_folder(const std::string& path) {
   struct stat info {};
   return ::lstat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == 0 &&
          (info.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
+
+bool may_others_write(const std::string& folder) {
+  struct stat info {};
+  return ::stat(folder.c_str(), &info) == 0 && (info.st_mode & (S_IWGRP | S_IWOTH)) != 0;
 }
 
 namespace {
@@ -231,6 +248,32 @@ void remove_socket_of_others(const std::string& path, uid_t user) {
   struct stat info {};
   if (::lstat(path.c_str(), &info) == 0 && S_ISSOCK(info.st_mode) && info.st_uid != user)
     (void)::unlink(path.c_str());
+}
+
+namespace {
+
+/// Follows no links on its way, whoever puts some there meanwhile (openat).
+Status remove_all(const std::string& path) {
+  std::error_code error;
+  std::filesystem::remove_all(path, error);
+  return error ? Status(fail_errno("remove " + path, error.value())) : Status{};
+}
+
+mode_t mode_of(FileType type) { return type == FileType::Folder ? S_IFDIR : S_IFSOCK; }
+
+}  // namespace
+
+Status remove_if_of_other_type(const std::string& path, uid_t user, FileType type) {
+  struct stat info {};
+  const bool is_theirs = ::lstat(path.c_str(), &info) == 0 && info.st_uid == user;
+  return is_theirs && (info.st_mode & S_IFMT) != mode_of(type) ? remove_all(path) : Status{};
+}
+
+Status remove_if_by_user(const std::string& path, uid_t user) {
+  struct stat info {};
+  if (::lstat(path.c_str(), &info) != 0) return {};
+  const bool has_other_names = !S_ISDIR(info.st_mode) && info.st_nlink > 1;
+  return info.st_uid == user || has_other_names ? remove_all(path) : Status{};
 }
 
 bool is_there(const std::string& path) {
@@ -374,23 +417,18 @@ Fd open_or_make(const std::string& path) {
 
 }  // namespace
 
-Result<FileLock> FileLock::take(const std::string& path) { return take_for(path, ::geteuid()); }
-
-Result<FileLock> FileLock::take_for(const std::string& path, uid_t owner) {
+Result<FileLock> FileLock::take(const std::string& path) {
   Fd fd = open_or_make(path);
   if (!fd) return fail_errno("open " + path, errno);
   struct stat info {};
   if (::fstat(fd.get(), &info) != 0) return fail_errno("look at " + path, errno);
   // Where others may write they could have put another file of ours there, or a link to one.
-  const bool is_ours = info.st_uid == ::geteuid() || info.st_uid == owner;
-  if (!is_ours || !S_ISREG(info.st_mode) || info.st_nlink != 1)
+  if (info.st_uid != ::geteuid() || !S_ISREG(info.st_mode) || info.st_nlink != 1)
     return fail(ErrorCode::PermissionDenied, path + " is not ours alone");
   if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK) return fail_errno("lock " + path, errno);
     return fail(ErrorCode::Unavailable, holder_of(fd) + " holds " + path);
   }
-  if (info.st_uid != owner && ::fchown(fd.get(), owner, static_cast<gid_t>(-1)) != 0)
-    return fail_errno("give " + path + " to user " + std::to_string(owner), errno);
   const std::string pid = std::to_string(own_pid()) + "\n";
   if (::ftruncate(fd.get(), 0) != 0 || ::pwrite(fd.get(), pid.data(), pid.size(), 0) < 0) {
     return fail_errno("write " + path, errno);

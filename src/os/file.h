@@ -81,14 +81,26 @@ struct FileFacts {
   bool runs_as_owner = false;  ///< whoever runs it becomes its user, or its group
 };
 Result<FileFacts> facts_of(const Fd& file);
+/// Whether that file is in a folder of that user's, which is no link to one, under the name by which it was
+/// opened. It may have other names.
+bool lies_in(const Fd& file, const std::string& folder, uid_t user);
 /// Whether that is a folder of root's, no link to one, and nobody else may write there.
 bool is_roots_folder(const std::string& path);
+/// Whether others than its owner may make files there.
+bool may_others_write(const std::string& folder);
 /// A folder that was root's becomes that user's, with what in it is root's but what has other names, and its
 /// pipes' group becomes the user's, whose members read them. Fine where there is none, or it is the user's
 /// already.
 Status hand_over_folder(const std::string& path, uid_t user, gid_t group);
 /// Takes away a socket of that name, if it is another user's than that.
 void remove_socket_of_others(const std::string& path, uid_t user);
+enum class FileType { Socket, Folder };
+/// Takes away what is that user's under a name and is of another type; a folder goes with all that it holds.
+/// Whatever is not that user's stays.
+Status remove_if_of_other_type(const std::string& path, uid_t user, FileType type);
+/// Takes away what is that user's under a name, of whatever type, and a file that has other names besides:
+/// that user may have given it this one.
+Status remove_if_by_user(const std::string& path, uid_t user);
 /// Whether there is anything of that name; a link counts.
 bool is_there(const std::string& path);
 /// Whether that is a regular file, and no link to one.
@@ -135,8 +147,9 @@ class FileLock {
   /// another name of another file. Unavailable, with the holder's process id in the message, when
   /// somebody holds it (also another object of this process). Never waits.
   static Result<FileLock> take(const std::string& path);
-  /// For a process that is to become `owner`, whose file it is from then on: it may be that user's or ours.
-  static Result<FileLock> take_for(const std::string& path, uid_t owner);
+
+  /// A process that has a descriptor of it holds it as well.
+  const Fd& fd() const { return fd_; }
 
  private:
   explicit FileLock(Fd fd) : fd_(std::move(fd)) {}

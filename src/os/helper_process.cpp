@@ -49,12 +49,15 @@ void kill_process(const Fd& process) { (void)RealKernel().send_signal(process, S
 }  // namespace
 
 Result<std::unique_ptr<HelperProcess>> HelperProcess::start(std::vector<std::string> command,
-                                                            Milliseconds limit) {
+                                                            Milliseconds limit,
+                                                            const std::vector<int>& kept) {
   auto ends = socket_pair();
   if (!ends) return propagate(ends);
   SpawnRequest request;
   request.command = std::move(command);
   request.inherited = {{ends->second.fd().get(), socket_descriptor}};
+  for (const int each : kept)
+    request.inherited.emplace_back(each, socket_descriptor + static_cast<int>(request.inherited.size()));
   request.new_session = true;
   const auto pid = spawn_process(request);
   if (!pid) return propagate(pid);
@@ -98,6 +101,14 @@ Result<HelperAnswer> HelperProcess::ask(const std::string& question, std::span<c
 
 // --- that process
 
+Result<Fd> parent_process() {
+  const pid_t parent = ::getppid();
+  auto process = RealKernel().pidfd_open(parent);
+  if (process && ::getppid() != parent)
+    return fail(ErrorCode::NotFound, "who has started this process is gone");
+  return process;
+}
+
 namespace {
 
 bool is_socket_for_messages(const Fd& fd) {
@@ -116,9 +127,8 @@ class Server {
   Server(Socket& asker, const HelperDuties& duties) : asker_(asker), duties_(duties) {}
 
   void serve() {
-    if (!asker_.send(bytes_of(ready), {}, for_ever)) return;
-    for (;;) {
-      wait_and_reap();
+    if (!starter_ || !asker_.send(bytes_of(ready), {}, for_ever)) return;
+    while (wait_and_reap()) {
       auto question = asker_.receive(at_once);
       if (!question && !is_one_to_drop(question.error())) return;
       if (question) take(std::move(*question));
@@ -131,14 +141,17 @@ class Server {
     Fd process;
   };
 
-  void wait_and_reap() {
-    std::vector<int> numbers{asker_.fd().get()};
+  /// False: who has started us is gone. Others may have its end of the socket still.
+  bool wait_and_reap() {
+    std::vector<int> numbers{starter_->get(), asker_.fd().get()};
     for (const Child& each : children_) numbers.push_back(each.process.get());
-    (void)poll_readable(numbers, for_ever);
+    const auto readable = poll_readable(numbers, for_ever);
+    if (readable && std::ranges::count(*readable, 0U) > 0) return false;
     std::erase_if(children_, [](const Child& each) {
       const auto ended = RealKernel().try_wait(each.pid);
       return !ended || ended->has_value();
     });
+    return true;
   }
 
   void take(Message message) {
@@ -181,6 +194,7 @@ class Server {
     if (::getppid() != parent) leave_process_at_once(0);
     for (const int each : signals_of_others) ::signal(each, SIG_DFL);
     children_.clear();
+    if (duties_.in_child) duties_.in_child();
     asker_.release().reset();
     const auto what = duties_.answer(question, attached);
     answer(its_end, what);
@@ -191,6 +205,7 @@ class Server {
 
   Socket& asker_;
   const HelperDuties& duties_;
+  const Result<Fd> starter_ = parent_process();
   std::vector<Child> children_;
 };
 

@@ -9,8 +9,8 @@
 ///   !CODE MESSAGE    it is not, and why
 /// So an answer cannot be taken for another question's. Where it may take longer, a child of the process does
 /// it, so that others need not wait; of these there are 64 at most. Whatever has no such end attached is
-/// dropped. It ends when nobody has the other end any more. SIGTERM, SIGINT and SIGHUP do not end it: they
-/// are for who asks it.
+/// dropped. It ends when nobody has the other end any more, and with who has started it. SIGTERM, SIGINT and
+/// SIGHUP do not end it: they are for who asks it.
 #pragma once
 
 #include <sys/types.h>
@@ -30,6 +30,10 @@
 
 namespace firebreak::os {
 
+/// Whose child this process is. A poll() finds it readable once that has ended, also where its end may send
+/// us no signal. NotFound: it has ended already.
+Result<Fd> parent_process();
+
 struct HelperAnswer {
   std::string text;
   std::vector<Fd> descriptors = {};
@@ -45,7 +49,9 @@ class HelperProcess {
 
   /// `command`: of a process that calls serve_as_helper() with that descriptor. Waits until it is there. It
   /// ends with the calling thread.
-  static Result<std::unique_ptr<HelperProcess>> start(std::vector<std::string> command, Milliseconds limit);
+  /// `kept`: descriptors that the process has as well, with the numbers behind that one.
+  static Result<std::unique_ptr<HelperProcess>> start(std::vector<std::string> command, Milliseconds limit,
+                                                      const std::vector<int>& kept = {});
   HelperProcess(const HelperProcess&) = delete;
   HelperProcess& operator=(const HelperProcess&) = delete;
   /// It ends, and is reaped if it does so within a second.
@@ -73,6 +79,8 @@ struct HelperDuties {
   /// Whether that is a question; with whether it is answered at once. An error is the answer.
   std::function<Result<bool>(std::string_view question, const Attached& attached)> is_quick;
   std::function<Result<HelperAnswer>(std::string_view question, const Attached& attached)> answer;
+  /// In a child, first: it gives up what only the process itself is to have.
+  std::function<void()> in_child = nullptr;
 };
 
 /// What such a process does, which has one thread, until nobody has the other end any more.

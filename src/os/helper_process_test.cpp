@@ -12,8 +12,10 @@
 #include "os/event_loop.h"
 #include "os/file.h"
 #include "os/memory.h"
+#include "os/orphan_test_support.h"
 #include "os/processes.h"
 #include "os/real_kernel.h"
+#include "os/self.h"
 
 namespace firebreak::os {
 namespace {
@@ -83,6 +85,15 @@ TEST_F(HelperProcesses, EndsWithWhoAsks) {
   const Fd process = RealKernel().pidfd_open(helper->pid()).value();
   helper.reset();
   expect_end(process);
+}
+
+TEST_F(HelperProcesses, EndsWithWhoStartedItAlsoWhereOthersHaveItsSocket) {
+  if (!is_root()) GTEST_SKIP() << "only root becomes another user";
+  std::unique_ptr<HelperProcess> theirs;
+  EXPECT_TRUE(ends_with_who_started_it([&theirs] {
+    theirs = HelperProcess::start({FIREBREAK_TEST_HELPER}, long_enough).value();
+    return theirs->pid();
+  }));
 }
 
 TEST_F(HelperProcesses, DoesNotEndWhereOthersAreToldTo) {

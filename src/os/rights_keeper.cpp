@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <span>
@@ -16,6 +17,7 @@
 #include "os/capabilities.h"
 #include "os/event_loop.h"
 #include "os/fd.h"
+#include "os/helper_process.h"
 #include "os/leave_process.h"
 #include "os/real_kernel.h"
 #include "os/self.h"
@@ -126,9 +128,8 @@ class Keeper {
   Keeper(Socket& asker, const std::function<void(Socket&)>& help) : asker_(asker), help_(help) {}
 
   void serve() {
-    if (!asker_.send(bytes_of(ready), {}, for_ever)) return;
-    for (;;) {
-      wait_and_reap();
+    if (!starter_ || !asker_.send(bytes_of(ready), {}, for_ever)) return;
+    while (wait_and_reap()) {
       auto question = asker_.receive(at_once);
       if (!question && !is_one_to_drop(question.error())) return;
       auto its_end = question ? end_in(std::move(*question)) : propagate(question);
@@ -137,14 +138,17 @@ class Keeper {
   }
 
  private:
-  void wait_and_reap() {
-    std::vector<int> numbers{asker_.fd().get()};
+  /// False: who has started us is gone. Others may have its end of the socket still.
+  bool wait_and_reap() {
+    std::vector<int> numbers{starter_->get(), asker_.fd().get()};
     for (const Helper& each : helpers_) numbers.push_back(each.process.get());
-    (void)poll_readable(numbers, for_ever);
+    const auto readable = poll_readable(numbers, for_ever);
+    if (readable && std::ranges::count(*readable, 0U) > 0) return false;
     std::erase_if(helpers_, [](const Helper& each) {
       const auto ended = RealKernel().try_wait(each.pid);
       return !ended || ended->has_value();
     });
+    return true;
   }
 
   /// Whoever asked may not read: we do not wait for that.
@@ -185,6 +189,7 @@ class Keeper {
 
   Socket& asker_;
   const std::function<void(Socket&)>& help_;
+  const Result<Fd> starter_ = parent_process();
   std::vector<Helper> helpers_;
 };
 

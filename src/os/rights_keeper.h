@@ -12,8 +12,8 @@
 /// started, and nothing is answered.
 ///
 /// It has CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH alone, where it has the first at all, and can get no others
-/// (no_new_privs). It ends when nobody has the other end any more, and its helpers with it. SIGTERM, SIGINT
-/// and SIGHUP do not end it: they are for who asks it.
+/// (no_new_privs). It ends when nobody has the other end any more, and with who has started it; its helpers
+/// end with it. SIGTERM, SIGINT and SIGHUP do not end it: they are for who asks it.
 #pragma once
 
 #include <functional>

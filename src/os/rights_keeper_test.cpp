@@ -11,8 +11,10 @@
 #include "os/event_loop.h"
 #include "os/looks.h"
 #include "os/memory.h"
+#include "os/orphan_test_support.h"
 #include "os/processes.h"
 #include "os/real_kernel.h"
+#include "os/self.h"
 
 namespace firebreak::os {
 namespace {
@@ -86,6 +88,15 @@ TEST_F(KeeperProcess, EndsWithWhoAsksAndItsHelpersWithIt) {
   socket.reset();
   expect_end(process);
   expect_end(one.process);
+}
+
+TEST_F(KeeperProcess, EndsWithWhoStartedItAlsoWhereOthersHaveItsSocket) {
+  if (!is_root()) GTEST_SKIP() << "only root becomes another user";
+  std::shared_ptr<RightsKeeper> theirs;
+  EXPECT_TRUE(ends_with_who_started_it([&theirs] {
+    theirs = RightsKeeper::start({FIREBREAK_TEST_LOOKS}, long_enough).value();
+    return theirs->pid();
+  }));
 }
 
 TEST_F(KeeperProcess, DoesNotEndWhereOthersAreToldTo) {

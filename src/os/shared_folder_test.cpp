@@ -115,16 +115,69 @@ TEST_F(SharedFolder, OnlyASocketOfOthersGoes) {
   EXPECT_FALSE(is_there(path));
 }
 
-TEST_F(SharedFolder, ALockBecomesTheirs) {
-  ASSERT_TRUE(FileLock::take_for(file("lock"), theirs));
-  EXPECT_EQ(look_at(file("lock")).st_uid, theirs);
-  EXPECT_TRUE(FileLock::take_for(file("lock"), theirs));
-  EXPECT_FALSE(FileLock::take_for(file("lock"), theirs + 1));
-  EXPECT_FALSE(FileLock::take(file("lock")));
+TEST_F(SharedFolder, WhatTheyLeftOfAnotherTypeGoes) {
+  const std::string elsewhere = file("elsewhere");
+  ASSERT_TRUE(make_directories(elsewhere));
+  make("elsewhere/roots", 0);
+  for (const FileType type : {FileType::Folder, FileType::Socket}) {
+    ASSERT_EQ(::symlink(elsewhere.c_str(), file("link").c_str()), 0);
+    ASSERT_TRUE(remove_if_of_other_type(file("link"), theirs, type));
+    EXPECT_TRUE(is_there(file("link"))) << "it is root's";
+    ASSERT_EQ(::lchown(file("link").c_str(), theirs, 0), 0);
+    ASSERT_TRUE(remove_if_of_other_type(file("link"), theirs, type));
+    EXPECT_FALSE(is_there(file("link")));
+    make("file", theirs);
+    ASSERT_TRUE(remove_if_of_other_type(file("file"), theirs, type));
+    EXPECT_FALSE(is_there(file("file")));
+  }
+  ASSERT_TRUE(make_directories(file("folder/in/it")));
+  ASSERT_EQ(::symlink(elsewhere.c_str(), file("folder/link").c_str()), 0);
+  ASSERT_EQ(::chown(file("folder").c_str(), theirs, 0), 0);
+  ASSERT_TRUE(remove_if_of_other_type(file("folder"), theirs, FileType::Folder));
+  EXPECT_TRUE(is_there(file("folder")));
+  ASSERT_TRUE(remove_if_of_other_type(file("folder"), theirs, FileType::Socket));
+  EXPECT_FALSE(is_there(file("folder")));
+  EXPECT_TRUE(is_there(file("elsewhere/roots")));
+}
+
+TEST_F(SharedFolder, WhatTheyMadeOrNamedGoes) {
   make("roots", 0);
+  ASSERT_TRUE(remove_if_by_user(file("roots"), theirs));
+  EXPECT_TRUE(is_there(file("roots")));
   ASSERT_EQ(::link(file("roots").c_str(), file("again").c_str()), 0);
-  EXPECT_FALSE(FileLock::take_for(file("again"), theirs));
-  EXPECT_EQ(look_at(file("roots")).st_uid, 0U);
+  ASSERT_TRUE(remove_if_by_user(file("again"), theirs));
+  EXPECT_FALSE(is_there(file("again")));
+  EXPECT_TRUE(is_there(file("roots")));
+  make("theirs", theirs);
+  ASSERT_TRUE(remove_if_by_user(file("theirs"), theirs));
+  EXPECT_FALSE(is_there(file("theirs")));
+  EXPECT_TRUE(remove_if_by_user(file("nothing"), theirs));
+}
+
+TEST_F(SharedFolder, WhereAFileLiesIsSeen) {
+  ASSERT_TRUE(make_directories(file("in")));
+  ASSERT_TRUE(make_directories(file("other")));
+  make("in/file", theirs);
+  make("other/file", theirs);
+  const Fd in = find_file(file("in/file")).value();
+  const Fd other = find_file(file("other/file")).value();
+  EXPECT_FALSE(lies_in(in, file("in"), theirs)) << "the folder is another user's";
+  ASSERT_EQ(::chown(file("in").c_str(), theirs, 0), 0);
+  ASSERT_EQ(::chown(file("other").c_str(), theirs, 0), 0);
+  EXPECT_TRUE(lies_in(in, file("in"), theirs));
+  EXPECT_FALSE(lies_in(other, file("in"), theirs));
+  ASSERT_EQ(::symlink(file("other").c_str(), file("link").c_str()), 0);
+  EXPECT_FALSE(lies_in(other, file("link"), theirs));
+  ASSERT_TRUE(remove_file(file("in/file")));
+  EXPECT_FALSE(lies_in(in, file("in"), theirs));
+}
+
+TEST_F(SharedFolder, ThatOthersMayWriteIsSeen) {
+  EXPECT_FALSE(may_others_write(directory_.path()));
+  for (const mode_t mode : {0720U, 0702U, 01771U}) {
+    ASSERT_EQ(::chmod(directory_.path().c_str(), mode), 0);
+    EXPECT_TRUE(may_others_write(directory_.path()));
+  }
 }
 
 }  // namespace

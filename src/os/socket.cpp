@@ -90,7 +90,8 @@ constexpr std::size_t most_descriptors_to_come = 253;
 
 /// Room for the largest number of descriptors, aligned as control messages must be.
 struct alignas(cmsghdr) ControlBuffer {
-  std::array<std::byte, CMSG_SPACE(sizeof(int) * most_descriptors_to_come)> bytes{};
+  std::array<std::byte, CMSG_SPACE(sizeof(int) * most_descriptors_to_come) + CMSG_SPACE(sizeof(ucred))>
+      bytes{};
 };
 
 void attach(msghdr& header, ControlBuffer& control, std::span<const int> descriptors) {
@@ -117,6 +118,16 @@ std::vector<Fd> take_descriptors(msghdr& header, const std::shared_ptr<Closer>& 
     }
   }
   return descriptors;
+}
+
+/// 0: it is not said.
+pid_t sender_in(msghdr& header) {
+  ucred sender{};
+  for (cmsghdr* item = CMSG_FIRSTHDR(&header); item != nullptr; item = CMSG_NXTHDR(&header, item)) {
+    if (item->cmsg_level == SOL_SOCKET && item->cmsg_type == SCM_CREDENTIALS)
+      std::memcpy(&sender, CMSG_DATA(item), sizeof(sender));
+  }
+  return sender.pid;
 }
 
 tl::unexpected<Error> peer_is_gone() {
@@ -194,6 +205,12 @@ Status Socket::send(std::span<const std::byte> bytes, std::span<const int> descr
   }
 }
 
+Status Socket::ask_who_sends() {
+  const int on = 1;
+  if (::setsockopt(fd_.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on) == 0) return {};
+  return fail_errno("ask who sends", errno);
+}
+
 Result<Message> Socket::receive(Milliseconds timeout) {
   const int number = fd_.get();
   const auto ready = poll_readable(std::span(&number, 1), timeout);
@@ -218,6 +235,7 @@ Result<Message> Socket::receive(Milliseconds timeout) {
   if (size < 0) return fail_errno("receive a message", errno);
 
   message.descriptors = take_descriptors(header, fd_.closer());
+  message.sender = sender_in(header);
   if (size == 0) return peer_is_gone();
   if ((header.msg_flags & MSG_TRUNC) != 0)
     return fail(ErrorCode::Protocol, "a message is longer than allowed");

@@ -35,6 +35,7 @@ struct PeerCredentials {
 struct Message {
   std::vector<std::byte> bytes;
   std::vector<Fd> descriptors;
+  pid_t sender = 0;  ///< where that is asked for (Socket::ask_who_sends)
 };
 
 /// One connected socket.
@@ -45,6 +46,8 @@ class Socket {
   /// Sends 1 to most_bytes_in_a_message bytes, and duplicates of the descriptors. Unavailable: the peer is
   /// gone; by `timeout` (negative: never) Timeout: it does not read, ResourceExhausted: too many on their way
   Status send(std::span<const std::byte> bytes, std::span<const int> descriptors, Milliseconds timeout);
+  /// From now on each message says which process has sent it, as Linux knows it.
+  Status ask_who_sends();
   /// Receives one message; received descriptors are close-on-exec. Timeout when none came (negative: wait for
   /// ever), Unavailable when the peer is gone, Protocol when the message was too large or lost a descriptor.
   Result<Message> receive(Milliseconds timeout);

@@ -4,6 +4,7 @@
 #include <sys/ptrace.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <fstream>
@@ -98,6 +99,10 @@ Result<PipeIdentity> pipe_identity(const Fd& pipe) {
   return PipeIdentity{of_pipe.st_dev, of_pipe.st_ino};
 }
 
-Status stop_all_but_writers_for_good(pid_t pid, const PipeIdentity& pipe) { return stop_threads(pid, pipe); }
+Status stop_all_but_writers_for_good(pid_t pid, const PipeIdentity& pipe) {
+  if (pid <= 1 || pid == ::getpid())
+    return fail(ErrorCode::PermissionDenied, "process " + std::to_string(pid) + " is nobody's to stop");
+  return stop_threads(pid, pipe);
+}
 
 }  // namespace firebreak::os

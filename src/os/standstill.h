@@ -32,7 +32,8 @@ struct PipeIdentity {
 Result<PipeIdentity> pipe_identity(const Fd& pipe);
 
 /// What Kernel::stop_all_but_writers() has done: by ptrace(2), for as long as the calling thread lives. With
-/// its end the process is ended. May take as long as that process likes.
+/// its end the process is ended. May take as long as that process likes. PermissionDenied: it is the first
+/// process, with which all others would end, or the calling one.
 Status stop_all_but_writers_for_good(pid_t pid, const PipeIdentity& pipe);
 
 }  // namespace firebreak::os

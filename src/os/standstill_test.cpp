@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -13,6 +14,7 @@
 #include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -22,6 +24,35 @@
 
 namespace firebreak::os {
 namespace {
+
+/// In namespaces of its own, whose first process is this test's alone. None: nobody makes such here.
+std::optional<bool> is_refused_the_first_process() {
+  const pid_t maker = ::fork();
+  if (maker == 0) {
+    if (::unshare(CLONE_NEWPID) != 0) ::_exit(2);
+    const pid_t first = ::fork();
+    if (first == 0) {
+      const pid_t second = ::fork();
+      const auto is_refused = [](const Status& what) {
+        return !what && what.error().code == ErrorCode::PermissionDenied;
+      };
+      if (second == 0) {
+        const bool all = is_refused(stop_all_but_writers_for_good(1, {})) &&
+                         is_refused(stop_all_but_writers_for_good(0, {})) &&
+                         is_refused(stop_all_but_writers_for_good(::getpid(), {}));
+        ::_exit(all ? 0 : 1);
+      }
+      int status = -1;
+      ::_exit(::waitpid(second, &status, 0) == second && status == 0 ? 0 : 1);
+    }
+    int status = -1;
+    ::_exit(::waitpid(first, &status, 0) == first && status == 0 ? 0 : 1);
+  }
+  int status = -1;
+  ::waitpid(maker, &status, 0);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 2) return std::nullopt;
+  return status == 0;
+}
 
 /// As the agent has it done: by a helper.
 Result<std::unique_ptr<Standstill>> stop_all_but_writers(pid_t pid, const Fd& pipe) {
@@ -206,6 +237,13 @@ TEST_F(StandstillTest, WhoIsGoneIsNotStopped) {
   const auto stopped = stop_all_but_writers(0x3fffffff, reading_);
   ASSERT_FALSE(stopped);
   EXPECT_EQ(stopped.error().code, ErrorCode::NotFound);
+}
+
+/// With it all others would end.
+TEST(StandstillOf, TheFirstProcessIsRefused) {
+  const auto is_refused = is_refused_the_first_process();
+  if (!is_refused) GTEST_SKIP() << "nobody here makes a namespace of processes";
+  EXPECT_TRUE(*is_refused);
 }
 
 }  // namespace

@@ -1,8 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "os/terminal.h"
 
+#include <fcntl.h>
+#include <signal.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
+
+#include <cerrno>
+#include <string>
+
+#include "os/fd.h"
+#include "os/looks.h"
+#include "os/processes.h"
 
 namespace firebreak::os {
 
@@ -12,6 +21,42 @@ Result<TerminalSize> terminal_size(int number) {
   if (::ioctl(number, TIOCGWINSZ, &found) != 0 || found.ws_col == 0 || found.ws_row == 0)
     return TerminalSize();
   return TerminalSize{found.ws_col, found.ws_row};
+}
+
+namespace {
+
+bool has_controlling_terminal() {
+  constexpr int its_terminal = 7;
+  return stat_field(read_small_file("/proc/self/stat").value_or(""), its_terminal) != "0";
+}
+
+Status replace(int number, const std::string& path, int flags) {
+  const Fd opened(::open(path.c_str(), flags | O_NOCTTY | O_CLOEXEC));
+  if (!opened || ::dup2(opened.get(), number) < 0) return fail_errno("open " + path, errno);
+  return {};
+}
+
+}  // namespace
+
+Status leave_terminal() {
+  // Who leads the session is told that the terminal is gone.
+  const auto before = ::signal(SIGHUP, SIG_IGN);
+  if (const Fd own(::open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC)); own)
+    (void)::ioctl(own.get(), TIOCNOTTY);
+  for (const int number : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) (void)::ioctl(number, TIOCNOTTY);
+  ::signal(SIGHUP, before);
+  if (has_controlling_terminal()) (void)::setsid();
+  if (has_controlling_terminal())
+    return fail(ErrorCode::PermissionDenied, "this process cannot leave its terminal",
+                "start it by setsid(1)");
+  if (auto replaced = replace(STDIN_FILENO, "/dev/null", O_RDONLY); !replaced) return replaced;
+  // A shell's are open for both.
+  for (const int number : {STDOUT_FILENO, STDERR_FILENO}) {
+    if (::isatty(number) != 1) continue;
+    const std::string path = "/proc/self/fd/" + std::to_string(number);
+    if (auto replaced = replace(number, path, O_WRONLY); !replaced) return replaced;
+  }
+  return {};
 }
 
 }  // namespace firebreak::os

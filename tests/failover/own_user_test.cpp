@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "os/descriptors.h"
 #include "os/file.h"
 #include "os/looks.h"
 #include "os/processes.h"
@@ -217,6 +218,72 @@ TEST_F(OwnUser, TakesUpWhatAnAgentOfRootsHasLeft) {
   ASSERT_EQ(::stat(sandbox_.file("d/core-dumps/left.pipe").c_str(), &info), 0);
   EXPECT_EQ(info.st_uid, 0U) << "somebody may have put it there under another name";
   expect_unharmed(start_neighbour("later"));
+}
+
+/// An agent of that user's that was taken over could have left them so.
+TEST_F(OwnUser, NamesThatWereLeftKeepNobodyFromStarting) {
+  const auto theirs = [this](const std::string& name) {
+    EXPECT_EQ(::lchown(sandbox_.file(name).c_str(), own_uid, own_uid), 0) << name;
+  };
+  ASSERT_TRUE(os::make_directories(sandbox_.file("d/agent.lock/in/it")));
+  ASSERT_EQ(::symlink(sandbox_.file("gpu").c_str(), sandbox_.file("d/core-dumps").c_str()), 0);
+  ASSERT_TRUE(os::make_file(sandbox_.file("d/tenants.sock")));
+  ASSERT_TRUE(os::make_directories(sandbox_.file("d/status.sock")));
+  for (const char* name : {"d/agent.lock", "d/core-dumps", "d/tenants.sock", "d/status.sock"}) theirs(name);
+  start_agent(as_own_user());
+  wait("it serves", [&] { return agent_->said("listening at") || agent_->actor->ended(); });
+  EXPECT_FALSE(agent_->actor->ended()) << testing::PrintToString(agent_->lines);
+  EXPECT_FALSE(std::filesystem::is_symlink(sandbox_.file("d/core-dumps")));
+  expect_unharmed(start_neighbour_as("65533", "one"));
+}
+
+/// A child of one that was taken over could hold it for ever.
+TEST_F(OwnUser, HasNoLockThatItsChildrenCouldKeep) {
+  start_supervised(as_own_user());
+  struct stat info {};
+  ASSERT_EQ(::stat(sandbox_.file("d/agent.lock").c_str(), &info), 0);
+  EXPECT_EQ(info.st_uid, 0U);
+  EXPECT_EQ(info.st_mode & 0077U, 0U);
+  const pid_t agent = agent_pid();
+  const auto has_it = [&](pid_t pid) {
+    bool has = false;
+    EXPECT_TRUE(os::visit_descriptors(kernel_, pid, [&](int, const std::string& target) {
+      has |= target == sandbox_.file("d/agent.lock");
+      return true;
+    }));
+    return has;
+  };
+  EXPECT_FALSE(has_it(agent));
+  EXPECT_TRUE(has_it(child_with(agent, "--privileged-helper")));
+}
+
+TEST_F(OwnUser, HasNoTerminal) {
+  start_agent(as_own_user(), {"python3", "-c", "import pty, sys; pty.spawn(sys.argv[1:])"});
+  wait("it serves", [&] { return agent_->said("listening at") || agent_->actor->ended(); });
+  const auto agents = os::children_of(kernel_, agent_->actor->record().pid);
+  ASSERT_EQ(agents.size(), 1U);
+  const std::string folder = os::proc_folder(agents.front());
+  constexpr int its_terminal = 7;
+  EXPECT_EQ(os::stat_field(os::read_small_file(folder + "/stat").value(), its_terminal), "0");
+  EXPECT_EQ(std::filesystem::read_symlink(folder + "/fd/0"), "/dev/null");
+  ::kill(agents.front(), SIGINT);
+  wait_for_end(*agent_);
+  agent_ = nullptr;
+}
+
+/// Links in it would lead root elsewhere.
+TEST_F(OwnUser, LeavesADirectoryThatNoAgentOfRootsTakes) {
+  start_agent(as_own_user());
+  wait("it serves", [&] { return agent_->said("listening at") || agent_->actor->ended(); });
+  agent_->actor->signal(SIGKILL);
+  wait_for_end(*agent_);
+  start_agent({"--tenant-group", tenants});
+  wait_for_end(*agent_);
+  EXPECT_EQ(agent_->exit_status(), 1);
+  EXPECT_TRUE(agent_->said("others may write in")) << testing::PrintToString(agent_->lines);
+  start_agent(as_own_user());
+  wait("it serves", [&] { return agent_->said("listening at") || agent_->actor->ended(); });
+  EXPECT_FALSE(agent_->actor->ended());
 }
 
 TEST_F(OwnUser, MayNotTouchWhatIsRoots) {

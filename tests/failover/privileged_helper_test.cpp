@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "agent/privileged_helper.h"
+#include "os/descriptors.h"
 #include "os/event_loop.h"
 #include "os/file.h"
 #include "os/memory.h"
@@ -25,6 +26,7 @@ namespace {
 
 constexpr Milliseconds long_enough{60'000};
 constexpr uid_t agents_uid = 65531;
+constexpr const char* dumps = "d/core-dumps";
 
 std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
 
@@ -38,6 +40,8 @@ class HelperOfRoots : public testing::Test {
     if (::geteuid() != 0) GTEST_SKIP() << "only root stays root";
     ASSERT_TRUE(os::make_directories(sandbox_.file("d")));
     ASSERT_TRUE(os::share_folder(sandbox_.file("d"), agents_uid));
+    ASSERT_TRUE(os::make_directories(sandbox_.file(dumps)));
+    ASSERT_EQ(::chown(sandbox_.file(dumps).c_str(), agents_uid, agents_uid), 0);
     auto ends = os::socket_pair().value();
     os::SpawnRequest request;
     request.command = {std::string(FIREBREAK_PROGRAMS) + "/firebreakd",
@@ -47,7 +51,9 @@ class HelperOfRoots : public testing::Test {
                        sandbox_.file("d"),
                        "--privileged-helper"};
     request.environment = sandbox_.environment();
-    request.inherited = {{ends.second.fd().get(), os::HelperProcess::socket_descriptor}};
+    const auto lock = os::FileLock::take(sandbox_.file("d/agent.lock")).value();
+    request.inherited = {{ends.second.fd().get(), os::HelperProcess::socket_descriptor},
+                         {lock.fd().get(), os::HelperProcess::socket_descriptor + 1}};
     pid_ = os::spawn_process(request).value();
     process_ = kernel_.pidfd_open(pid_).value();
     socket_.emplace(std::move(ends.first));
@@ -80,15 +86,15 @@ class HelperOfRoots : public testing::Test {
                       ErrorCode code = ErrorCode::PermissionDenied) {
     EXPECT_THAT(ask(question, std::move(attached)), testing::StartsWith(refusal(code))) << question;
   }
-  os::Fd own_file(const std::string& name, mode_t mode = 0600) {
-    const std::string path = sandbox_.file("d/" + name);
+  os::Fd own_file(const std::string& name, mode_t mode = 0600, const std::string& folder = dumps) {
+    const std::string path = sandbox_.file(folder + "/" + name);
     os::Fd file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
     EXPECT_EQ(::fchown(file.get(), agents_uid, agents_uid), 0);
     EXPECT_EQ(::fchmod(file.get(), mode), 0);
     return file;
   }
   os::Fd own_pipe(const std::string& name) {
-    const std::string path = sandbox_.file("d/" + name);
+    const std::string path = sandbox_.file(std::string(dumps) + "/" + name);
     EXPECT_TRUE(os::make_fifo(path));
     EXPECT_EQ(::lchown(path.c_str(), agents_uid, agents_uid), 0);
     return os::find_file(path).value();
@@ -173,13 +179,14 @@ TEST_F(HelperOfRoots, GivesAwayWhatTheAgentHasMade) {
   EXPECT_EQ(ask("give 0", {pipe.get()}), ".");
   EXPECT_EQ(owner_of(pipe), 0U);
   EXPECT_EQ(ask("mark 1", {pipe.get()}), ".");
-  EXPECT_TRUE(os::is_marked_fifo(sandbox_.file("d/pipe")));
+  EXPECT_TRUE(os::is_marked_fifo(sandbox_.file(dumps + std::string("/pipe"))));
   EXPECT_EQ(ask("mark 0", {pipe.get()}), ".");
-  EXPECT_FALSE(os::is_marked_fifo(sandbox_.file("d/pipe")));
+  EXPECT_FALSE(os::is_marked_fifo(sandbox_.file(dumps + std::string("/pipe"))));
 }
 
 TEST_F(HelperOfRoots, GivesAwayNothingElse) {
-  const os::Fd roots(::open(sandbox_.file("roots").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  const std::string of_root = sandbox_.file(dumps + std::string("/roots"));
+  const os::Fd roots(::open(of_root.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   expect_refused("give 65531", {roots.get()});
   EXPECT_EQ(owner_of(roots), 0U);
   const os::Fd own = own_file("own");
@@ -189,14 +196,52 @@ TEST_F(HelperOfRoots, GivesAwayNothingElse) {
   const os::Fd set_group = own_file("set_group", 02755);
   expect_refused("give 65534", {set_group.get()});
   const os::Fd twice = own_file("twice");
-  ASSERT_EQ(::link(sandbox_.file("d/twice").c_str(), sandbox_.file("again").c_str()), 0);
+  ASSERT_EQ(::link(sandbox_.file(dumps + std::string("/twice")).c_str(), sandbox_.file("again").c_str()), 0);
   expect_refused("give 65534", {twice.get()});
-  ASSERT_TRUE(os::make_directories(sandbox_.file("d/folder")));
-  ASSERT_EQ(::chown(sandbox_.file("d/folder").c_str(), agents_uid, agents_uid), 0);
-  const os::Fd folder = os::find_file(sandbox_.file("d/folder")).value();
+  const std::string path = sandbox_.file(dumps + std::string("/folder"));
+  ASSERT_TRUE(os::make_directories(path));
+  ASSERT_EQ(::chown(path.c_str(), agents_uid, agents_uid), 0);
+  const os::Fd folder = os::find_file(path).value();
   expect_refused("give 65534", {folder.get()});
   for (const os::Fd* each : {&own, &set_user, &set_group, &twice, &folder})
     EXPECT_EQ(owner_of(*each), agents_uid);
+}
+
+/// It may have made it where another user's programs look for one of that user's.
+TEST_F(HelperOfRoots, GivesAwayNothingFromElsewhere) {
+  const os::Fd beside = own_file("beside", 0600, "d");
+  expect_refused("give 65534", {beside.get()});
+  ASSERT_TRUE(os::make_directories(sandbox_.file("home")));
+  const os::Fd far = own_file("report", 0600, "home");
+  expect_refused("give 65534", {far.get()});
+  std::filesystem::rename(sandbox_.file(dumps), sandbox_.file("d/moved"));
+  ASSERT_EQ(::symlink(sandbox_.file("home").c_str(), sandbox_.file(dumps).c_str()), 0);
+  expect_refused("give 65534", {far.get()});
+  for (const os::Fd* each : {&beside, &far}) EXPECT_EQ(owner_of(*each), agents_uid);
+}
+
+TEST_F(HelperOfRoots, KnowsNoDomainsButThoseOfItsCommandLine) {
+  for (const char* domain : {"0a", "000a", "1b", "999b", "anchor", "0anchor"}) {
+    expect_refused("prepare " + std::string(domain));
+    expect_refused("start " + std::string(domain) + " -");
+    EXPECT_FALSE(os::is_there(sandbox_.file("d/" + std::string(domain))));
+  }
+  ASSERT_EQ(ask("prepare a"), ".");
+  expect_refused("start a GPU-8932f937-d72c-4106-c12f-20bd9faed9f6");
+}
+
+/// No child of it does, and no daemon.
+TEST_F(HelperOfRoots, AloneHasTheDirectorysLock) {
+  ASSERT_EQ(ask("prepare a"), ".");
+  ASSERT_TRUE(ask("start a -").starts_with("."));
+  const auto take = [this] { return os::FileLock::take(sandbox_.file("d/agent.lock")); };
+  EXPECT_EQ(take().error().code, ErrorCode::Unavailable);
+  for (const pid_t child : os::children_of(kernel_, pid_)) {
+    EXPECT_TRUE(os::visit_descriptors(kernel_, child, [this](int, const std::string& target) {
+      EXPECT_NE(target, sandbox_.file("d/agent.lock"));
+      return true;
+    }));
+  }
 }
 
 TEST_F(HelperOfRoots, MarksNothingButPipesOfTheAgents) {
