@@ -52,11 +52,15 @@ enum { stat_version = 1 };
 int __xstat(int version, const char* path, struct stat* status);
 int __fxstat(int version, int fd, struct stat* status);
 int __lxstat(int version, const char* path, struct stat* status);
+int __fxstatat(int version, int directory, const char* path, struct stat* status, int flags);
 
 int __wrap_stat(const char* path, struct stat* status) { return __xstat(stat_version, path, status); }
 int __wrap_fstat(int fd, struct stat* status) { return __fxstat(stat_version, fd, status); }
 int __wrap_fstat64(int fd, struct stat* status) { return __fxstat(stat_version, fd, status); }
 int __wrap_lstat(const char* path, struct stat* status) { return __lxstat(stat_version, path, status); }
+int __wrap_fstatat(int directory, const char* path, struct stat* status, int flags) {
+  return __fxstatat(stat_version, directory, path, status, flags);
+}
 
 // In libpthread.so.0 before glibc 2.34.
 int old_pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*run)(void*),
