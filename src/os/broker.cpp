@@ -15,6 +15,7 @@
 #include "os/looks.h"
 #include "os/processes.h"
 #include "os/real_kernel.h"
+#include "os/socket_process.h"
 
 namespace firebreak::os {
 namespace {
@@ -29,10 +30,6 @@ constexpr Milliseconds end_limit{1'000};
 constexpr pid_t nobody = -1;
 
 std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
-
-std::string_view text_of(const Message& message) {
-  return {reinterpret_cast<const char*>(message.bytes.data()), message.bytes.size()};
-}
 
 template <class Number>
 Number number_in(std::string_view text) {

@@ -17,7 +17,6 @@
 
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
@@ -27,12 +26,9 @@
 #include "base/result.h"
 #include "os/fd.h"
 #include "os/socket.h"
+#include "os/socket_process.h"
 
 namespace firebreak::os {
-
-/// Whose child this process is. A poll() finds it readable once that has ended, also where its end may send
-/// us no signal. NotFound: it has ended already.
-Result<Fd> parent_process();
 
 struct HelperAnswer {
   std::string text;
@@ -44,7 +40,7 @@ struct HelperAnswer {
 /// Thread safe. There is no other one after it: who started it may have no right to start another.
 class HelperProcess {
  public:
-  static constexpr int socket_descriptor = 3;
+  static constexpr int socket_descriptor = SocketProcess::socket_descriptor;
   static constexpr std::size_t most_at_once = 64;
 
   /// `command`: of a process that calls serve_as_helper() with that descriptor. Waits until it is there. It
@@ -52,26 +48,18 @@ class HelperProcess {
   /// `kept`: descriptors that the process has as well, with the numbers behind that one.
   static Result<std::unique_ptr<HelperProcess>> start(std::vector<std::string> command, Milliseconds limit,
                                                       const std::vector<int>& kept = {});
-  HelperProcess(const HelperProcess&) = delete;
-  HelperProcess& operator=(const HelperProcess&) = delete;
-  /// It ends, and is reaped if it does so within a second.
-  ~HelperProcess();
 
   /// Timeout: it is not answered. Unavailable: the process has ended.
   Result<HelperAnswer> ask(const std::string& question, std::span<const int> attached, Milliseconds limit);
 
-  pid_t pid() const { return pid_; }
+  pid_t pid() const { return process_.pid(); }
   /// A poll() finds it readable once it has ended.
-  const Fd& process() const { return process_; }
+  const Fd& process() const { return process_.process(); }
 
  private:
-  HelperProcess(Socket socket, pid_t pid, Fd process)
-      : socket_(std::move(socket)), pid_(pid), process_(std::move(process)) {}
+  HelperProcess() = default;
 
-  std::mutex mutex_;  ///< guards the next one
-  Socket socket_;
-  pid_t pid_;
-  Fd process_;
+  SocketProcess process_;
 };
 
 struct HelperDuties {

@@ -18,47 +18,39 @@
 
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/result.h"
 #include "os/socket.h"
+#include "os/socket_process.h"
 
 namespace firebreak::os {
 
 /// Thread safe. There is no other one after it: who started it may have no right to start another.
 class RightsKeeper {
  public:
-  static constexpr int socket_descriptor = 3;
+  static constexpr int socket_descriptor = SocketProcess::socket_descriptor;
   /// More there are not at once.
   static constexpr std::size_t most_helpers = 128;
 
   /// `command`: of a process that calls keep_rights() with that descriptor. Waits until it is there. It ends
   /// with the calling thread.
   static Result<std::shared_ptr<RightsKeeper>> start(std::vector<std::string> command, Milliseconds limit);
-  RightsKeeper(const RightsKeeper&) = delete;
-  RightsKeeper& operator=(const RightsKeeper&) = delete;
-  /// It ends, and is reaped if it does so within a second.
-  ~RightsKeeper();
 
   /// Asks for a helper; what comes of it is said at the other end of that socket. Unavailable: it has ended.
   /// Timeout: it has not taken so many questions yet.
   Status ask_for_helper(const Fd& its_end, Milliseconds limit);
 
-  pid_t pid() const { return pid_; }
+  pid_t pid() const { return process_.pid(); }
   /// A poll() finds it readable once it has ended.
-  const Fd& process() const { return process_; }
+  const Fd& process() const { return process_.process(); }
 
  private:
-  RightsKeeper(Socket socket, pid_t pid, Fd process)
-      : socket_(std::move(socket)), pid_(pid), process_(std::move(process)) {}
+  RightsKeeper() = default;
 
-  std::mutex mutex_;  ///< guards the next one
-  Socket socket_;
-  pid_t pid_;
-  Fd process_;
+  SocketProcess process_;
 };
 
 /// What the keeper says first on the other end of a helper's socket: the helper's process. Timeout: it has

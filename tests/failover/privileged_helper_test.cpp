@@ -30,10 +30,6 @@ constexpr const char* dumps = "d/core-dumps";
 
 std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
 
-std::string text_of(const os::Message& message) {
-  return {reinterpret_cast<const char*>(message.bytes.data()), message.bytes.size()};
-}
-
 class HelperOfRoots : public testing::Test {
  protected:
   void SetUp() override {
@@ -79,7 +75,7 @@ class HelperOfRoots : public testing::Test {
     auto said = ends.first.receive(long_enough);
     if (!said) return "nothing";
     came_ = std::move(said->descriptors);
-    return text_of(*said);
+    return std::string(os::text_of(*said));
   }
   static std::string refusal(ErrorCode code) { return "!" + std::to_string(static_cast<int>(code)) + " "; }
   void expect_refused(const std::string& question, std::vector<int> attached = {},
