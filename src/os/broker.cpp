@@ -51,7 +51,7 @@ Error error_in(std::string_view text) {
 }
 
 /// As in broker.h. What a descriptor is shown to be is its owner's choice, and holds no NUL.
-std::string text_of(const DescriptorLinks& links) {
+std::string text_in(const DescriptorLinks& links) {
   std::string text = std::to_string(links.next) + " " + (links.has_missed_any ? "1" : "0") + '\0';
   for (const DescriptorLink& link : links.all) text += std::to_string(link.number) + " " + link.target + '\0';
   return text;
@@ -104,7 +104,7 @@ class Stopped final : public Standstill {
 Status await_stop(Socket& helper, Milliseconds limit) {
   const auto said = helper.receive(limit);
   if (!said) return propagate(said);
-  const std::string_view text = text_of(*said);
+  const std::string_view text = text_in(*said);
   return text.front() == '.' ? Status{} : Status(tl::unexpected<Error>(error_in(text.substr(1))));
 }
 
@@ -297,7 +297,7 @@ Broker::Ended Broker::ask_helper(const std::string& question, std::span<const in
     // There was no descriptor left for the one that came.
     if (!part && part.error().code == ErrorCode::Protocol) continue;
     if (!part) return ended_by(part.error());
-    const std::string_view text = text_of(*part);
+    const std::string_view text = text_in(*part);
     for (Fd& each : part->descriptors) all.descriptors.push_back(std::move(each));
     if (text.front() == '+') all.bytes += text.substr(1);
     if (text.front() == '!') {
@@ -368,7 +368,7 @@ Status say_all(Socket& asker, const Result<std::string>& bytes) {
 }
 
 Status say_links(Socket& asker, const Result<DescriptorLinks>& links) {
-  return say_all(asker, links ? Result<std::string>(text_of(*links)) : propagate(links));
+  return say_all(asker, links ? Result<std::string>(text_in(*links)) : propagate(links));
 }
 
 /// Given up before that is said: the last close() is to be the asker's.
@@ -440,7 +440,7 @@ Result<Fd> duplicate_listed(Looks& looks, const Fd& pidfd, int number, const std
 
 /// Nothing but what broker.h names: whoever asks has fewer rights than we.
 Status answer(Looks& looks, Socket& asker, const Message& question, std::span<const std::string> links) {
-  std::vector<std::string> words = lines_of(text_of(question));
+  std::vector<std::string> words = lines_of(text_in(question));
   words.resize(5);
   const std::string& path = words[1];
   if (words[0] == "file" && is_file_to_read(path)) return say_all(asker, looks.read_file(path));

@@ -50,7 +50,7 @@ Result<HelperAnswer> HelperProcess::ask(const std::string& question, std::span<c
   (void)ends->second.release();
   auto said = ends->first.receive(limit);
   if (!said) return propagate(said);
-  std::string_view text = text_of(*said);
+  std::string_view text = text_in(*said);
   const char first = text.front();
   text.remove_prefix(1);
   if (first == refused) return tl::unexpected<Error>(error_in(text));
@@ -75,7 +75,7 @@ class Server {
     if (message.descriptors.empty() || !is_socket_for_messages(message.descriptors.front())) return;
     Socket its_end(std::move(message.descriptors.front()));
     message.descriptors.erase(message.descriptors.begin());
-    const std::string_view text = text_of(message);
+    const std::string_view text = text_in(message);
     const auto quick = duties_.is_quick(text, message.descriptors);
     if (!quick) return answer(its_end, propagate(quick));
     if (*quick) return answer(its_end, duties_.answer(text, message.descriptors));

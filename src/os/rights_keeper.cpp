@@ -44,7 +44,7 @@ Status RightsKeeper::ask_for_helper(const Fd& its_end, Milliseconds limit) {
 Result<Fd> await_helper(Socket& socket, Milliseconds limit) {
   auto said = socket.receive(limit);
   if (!said) return propagate(said);
-  const std::string_view text = text_of(*said);
+  const std::string_view text = text_in(*said);
   if (text.front() == here_it_is && said->descriptors.size() == 1)
     return std::move(said->descriptors.front());
   return fail(ErrorCode::ResourceExhausted, "no helper: " + std::string(text.substr(1)));
@@ -69,7 +69,7 @@ Status keep_but_what_looks_need() {
 
 /// Empty: that was no question.
 Result<Socket> end_in(Message question) {
-  const bool is_one = text_of(question) == wanted && question.descriptors.size() == 1 &&
+  const bool is_one = text_in(question) == wanted && question.descriptors.size() == 1 &&
                       is_socket_for_messages(question.descriptors.front());
   if (!is_one) return fail(ErrorCode::Protocol, "that is no question");
   return Socket(std::move(question.descriptors.front()));

@@ -30,7 +30,7 @@ bool is_one_to_drop(const Error& error) {
 
 }  // namespace
 
-std::string_view text_of(const Message& message) {
+std::string_view text_in(const Message& message) {
   return {reinterpret_cast<const char*>(message.bytes.data()), message.bytes.size()};
 }
 
@@ -61,7 +61,7 @@ Status SocketProcess::start(std::vector<std::string> command, Milliseconds limit
   pid_ = *pid;
   process_ = std::move(*process);
   const auto said = socket_->receive(limit);
-  if (said && text_of(*said) == ready) return {};
+  if (said && text_in(*said) == ready) return {};
   (void)RealKernel().send_signal(process_, SIGKILL);  // and it is reaped with this object
   return fail(ErrorCode::Timeout, why);
 }

@@ -24,7 +24,7 @@
 
 namespace firebreak::os {
 
-std::string_view text_of(const Message& message);
+std::string_view text_in(const Message& message);
 bool is_socket_for_messages(const Fd& fd);
 
 /// Thread safe. There is no other one after it: who started it may have no right to start another.

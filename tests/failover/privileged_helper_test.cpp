@@ -75,7 +75,7 @@ class HelperOfRoots : public testing::Test {
     auto said = ends.first.receive(long_enough);
     if (!said) return "nothing";
     came_ = std::move(said->descriptors);
-    return std::string(os::text_of(*said));
+    return std::string(os::text_in(*said));
   }
   static std::string refusal(ErrorCode code) { return "!" + std::to_string(static_cast<int>(code)) + " "; }
   void expect_refused(const std::string& question, std::vector<int> attached = {},
