@@ -241,13 +241,14 @@ void DomainKeeper::take_server(pid_t pid) {
   if (!watch) return;
   std::string start_time = start_time_of(pid);
   if (start_time.empty()) return;
-  servers_.emplace(pid, Server{std::move(*pidfd), std::move(*watch), user_of(pid), clock_.now()});
+  auto process = std::make_shared<const os::Fd>(std::move(*pidfd));
+  servers_.emplace(pid, Server{process, std::move(*watch), user_of(pid), clock_.now()});
   {
     const std::lock_guard lock(mutex_);
     report_.servers.push_back(pid);
     // Who comes from now on is a client of this one.
     std::erase_if(known_servers_, [](const KnownServer& each) { return each.ended.has_value(); });
-    known_servers_.push_back({pid, std::move(start_time)});
+    known_servers_.push_back({pid, std::move(start_time), std::move(process)});
   }
   callbacks_.on_server(pid);
 }
@@ -332,13 +333,26 @@ DomainReport DomainKeeper::report() const {
 }
 
 bool DomainKeeper::is_server(pid_t pid) const {
+  const auto known = known_server(pid);
+  if (!known) return false;
+  if (!known->ended && lives(*known->process)) return true;
   const std::string start_time = start_time_of(pid);
+  // Nobody has the number, or somebody else.
+  if (!start_time.empty() && start_time != known->start_time) return false;
+  return !known->ended || clock_.now() - *known->ended < options_.fault_lasts;
+}
+
+std::optional<DomainKeeper::KnownServer> DomainKeeper::known_server(pid_t pid) const {
   const std::lock_guard lock(mutex_);
   const auto found = std::ranges::find(known_servers_, pid, &KnownServer::pid);
-  if (found == known_servers_.end()) return false;
-  // Nobody has the number, or somebody else.
-  if (!start_time.empty() && start_time != found->start_time) return false;
-  return !found->ended || clock_.now() - *found->ended < options_.fault_lasts;
+  return found == known_servers_.end() ? std::nullopt : std::optional(*found);
+}
+
+/// So its number is nobody else's.
+bool DomainKeeper::lives(const os::Fd& process) const {
+  const int number = process.get();
+  const auto ended = kernel_.poll(std::span(&number, 1), Milliseconds(0));
+  return ended && ended->empty();
 }
 
 /// With the mutex held.

@@ -115,7 +115,8 @@ class DomainKeeper {
   bool takes_clients() const { return report().takes_clients(); }
   /// Whether that process is one of its servers, by MPS's own list. One that has ended still is while a fault
   /// may be told of that names it (fault_lasts), unless another server has come since or another process has
-  /// its number: so whoever is in the domain then was its client.
+  /// its number: so whoever is in the domain then was its client. Of one that lives nothing is looked at:
+  /// whose fault it was is asked before anybody is promoted.
   bool is_server(pid_t pid) const;
   /// For control commands; null while no daemon runs. It may end meanwhile.
   std::shared_ptr<Domain> domain() const;
@@ -134,7 +135,7 @@ class DomainKeeper {
 
  private:
   struct Server {
-    os::Fd pidfd;
+    std::shared_ptr<const os::Fd> process;
     os::Watch watch;
     uid_t user = 0;
     Monotonic began;
@@ -143,6 +144,7 @@ class DomainKeeper {
   struct KnownServer {
     pid_t pid = 0;
     std::string start_time;  ///< another process of the same number has another
+    std::shared_ptr<const os::Fd> process;
     std::optional<Monotonic> ended = {};
   };
 
@@ -194,6 +196,8 @@ class DomainKeeper {
   void tell(const std::string& news);
   uid_t user_of(pid_t pid);
   std::string start_time_of(pid_t pid) const;
+  std::optional<KnownServer> known_server(pid_t pid) const;
+  bool lives(const os::Fd& process) const;
   void note_end(pid_t pid);
 
   os::Kernel& kernel_;

@@ -115,7 +115,7 @@ void DomainKeeper::kill_servers_of_the_silent(bool has_answered) {
   for (const auto& [pid, server] : servers_) {
     tell(fmt::format("its MPS server {} is killed: after a fault its daemon has not answered for {} ms", pid,
                      std::chrono::duration_cast<Milliseconds>(silent_for).count()));
-    (void)kernel_.send_signal(server.pidfd, SIGKILL);
+    (void)kernel_.send_signal(*server.process, SIGKILL);
   }
 }
 
@@ -171,7 +171,7 @@ void DomainKeeper::renew(const std::vector<pid_t>& servers, const std::string& w
 
 /// Whoever is a client of a server in FAULT has lost nothing but a driver that did nothing, and stays.
 void DomainKeeper::renew_under_idle_clients() {
-  for (const auto& [pid, server] : servers_) (void)kernel_.send_signal(server.pidfd, SIGKILL);
+  for (const auto& [pid, server] : servers_) (void)kernel_.send_signal(*server.process, SIGKILL);
   {
     const std::lock_guard lock(mutex_);
     report_.server_restarts += static_cast<std::uint32_t>(servers_.size());

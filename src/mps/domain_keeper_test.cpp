@@ -221,14 +221,34 @@ TEST_F(Keeper, AServerThatEndedLongAgoIsForgotten) {
 /// Shows another start than before of one process: its number is another's now.
 struct NumberTakenKernel : os::RealKernel {
   Result<std::string> read_file(const std::string& path) override {
+    if (path.ends_with("/stat")) ++looks;
     auto content = RealKernel::read_file(path);
-    if (!content || path != "/proc/" + std::to_string(taken.load()) + "/stat") return content;
+    if (path != "/proc/" + std::to_string(taken.load()) + "/stat") return content;
     return "1 (other) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 77";
   }
   std::atomic<pid_t> taken = 0;
+  std::atomic<int> looks = 0;
 };
 
 TEST_F(Keeper, WhoHasTheNumberOfAServerThatWasIsNone) {
+  NumberTakenKernel kernel;
+  KeeperOptions options = quick();
+  options.fault_lasts = std::chrono::hours(1);
+  auto started = DomainKeeper::start(kernel, options, {.on_news = [](const std::string&) {}});
+  ASSERT_TRUE(started);
+  const auto keeper = std::move(*started);
+  const Stranger server = this->server();
+  write("answers/get_server_list", std::to_string(server.pid) + "\n");
+  keeper->look_for_servers();
+  wait_for_server(*keeper, server.pid);
+  kill(server.pid);
+  end_of(server);
+  EXPECT_TRUE(keeper->is_server(server.pid)) << "nobody has its number";
+  kernel.taken = server.pid;
+  EXPECT_FALSE(keeper->is_server(server.pid));
+}
+
+TEST_F(Keeper, OfAServerThatLivesNothingIsLookedAt) {
   NumberTakenKernel kernel;
   auto started = DomainKeeper::start(kernel, quick(), {.on_news = [](const std::string&) {}});
   ASSERT_TRUE(started);
@@ -237,11 +257,10 @@ TEST_F(Keeper, WhoHasTheNumberOfAServerThatWasIsNone) {
   write("answers/get_server_list", std::to_string(server.pid) + "\n");
   keeper->look_for_servers();
   wait_for_server(*keeper, server.pid);
+  const int before = kernel.looks;
   EXPECT_TRUE(keeper->is_server(server.pid));
-  kernel.taken = server.pid;
-  EXPECT_FALSE(keeper->is_server(server.pid));
-  kill(server.pid);
-  end_of(server);
+  EXPECT_FALSE(keeper->is_server(::getpid())) << "which MPS has not named";
+  EXPECT_EQ(kernel.looks, before);
 }
 
 TEST_F(Keeper, NamesAllClientsAsMpsDoesWhoeverPlacedThem) {
