@@ -138,8 +138,8 @@ std::vector<std::string> lacks_of(const StatusSources& of, const Tenant& tenant)
     if (member->pid == 0) continue;
     std::vector<std::string> its = of.detectors.lacks_of(member->pid);
     if (of.holder.is_large(member->pid))
-      its.push_back(fmt::format("it has more than {} descriptors, and is looked at in parts",
-                                os::most_descriptors_in_a_look));
+      its.push_back(fmt::format("it has more than {} descriptors: what it opens is held late",
+                                os::most_descriptors_of_a_process));
     if (of.holder.lacks(member->pid)) its.emplace_back("not all of it is held");
     for (const std::string& each : its) all.push_back(fmt::format("process {}: {}", member->pid, each));
   }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "os/descriptors.h"
@@ -21,12 +22,14 @@ std::string link_of(const os::Kernel& kernel, Device device) {
   return device == Device::AddressSpace ? kernel.uvm_link_target() : kernel.rm_link_target();
 }
 
-/// A thread that has ended has none to compare with.
-Result<bool> is_same_file(os::Kernel& kernel, pid_t pid, int number, const os::Fd& held) {
-  const auto same = kernel.is_same_file(pid, number, held);
-  if (same || same.error().code == ErrorCode::Unsupported) return same;
+bool cannot_be_said(const Result<bool>& same) { return !same && same.error().code != ErrorCode::Unsupported; }
+
+/// In their order. A thread that has ended has none to compare with: then those of one that lives are.
+std::vector<Result<bool>> are_same_files(os::Kernel& kernel, pid_t pid, std::span<const os::FilePair> files) {
+  auto same = kernel.are_same_files(pid, files);
+  if (std::ranges::none_of(same, cannot_be_said)) return same;
   const pid_t thread = os::living_thread(kernel, pid);
-  return thread == pid ? same : kernel.is_same_file(thread, number, held);
+  return thread == pid ? same : kernel.are_same_files(thread, files);
 }
 
 }  // namespace
@@ -49,47 +52,70 @@ Result<bool> add_gpu_descriptors_of(os::Kernel& kernel, pid_t pid, int& from, Nu
 }
 
 Duplicates Duplicates::give_back(os::Kernel& kernel, pid_t pid, const Numbers& now) {
-  const auto is_still_there = [&](int number, const Duplicate& held) {
+  const auto has_number = [&](int number, const Duplicate& held) {
     const auto found = now.find(number);
-    // Where Linux cannot say, a device of the same name is taken for the same.
-    return found != now.end() && found->second == held.device &&
-           is_same_file(kernel, pid, number, held.descriptor).value_or(true);
+    return found != now.end() && found->second == held.device;
   };
-  Duplicates gone;
-  for (auto held = duplicates_.begin(); held != duplicates_.end();) {
-    const auto here = held++;
-    if (!is_still_there(here->first, here->second)) gone.duplicates_.insert(duplicates_.extract(here));
+  std::vector<os::FilePair> files;
+  std::vector<int> gone_numbers;
+  for (const auto& [number, held] : duplicates_) {
+    if (has_number(number, held)) files.push_back({number, &held.descriptor});
+    if (!has_number(number, held)) gone_numbers.push_back(number);
   }
+  const auto same = are_same_files(kernel, pid, files);
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    // Where Linux cannot say, a device of the same name is taken for the same.
+    if (!same[i].value_or(true)) gone_numbers.push_back(files[i].remote_number);
+  }
+  Duplicates gone;
+  for (const int number : gone_numbers) gone.duplicates_.insert(duplicates_.extract(number));
   return gone;
 }
 
 Status Duplicates::take(os::Kernel& kernel, const os::Fd& process, const Numbers& now) {
   Status all;
-  std::size_t tries = 0;
+  std::vector<os::DescriptorLink> wanted;
   for (const auto& [number, device] : now) {
     if (duplicates_.contains(number)) continue;
-    if (duplicates_.size() >= most_of_a_process)
-      return fail(ErrorCode::ResourceExhausted,
-                  "it has more of the GPU's descriptors than are held of a process");
-    if (tries++ >= most_at_once)
-      return fail(ErrorCode::ResourceExhausted,
-                  "it has more of the GPU's descriptors than are taken at once");
-    auto taken = kernel.pidfd_getfd(process, number, link_of(kernel, device));
-    if (!taken) {
-      const ErrorCode why = taken.error().code;
-      if (why == ErrorCode::ResourceExhausted || why == ErrorCode::Timeout) all = propagate(taken);
+    if (duplicates_.size() + wanted.size() >= most_of_a_process) {
+      all = fail(ErrorCode::ResourceExhausted,
+                 "it has more of the GPU's descriptors than are held of a process");
+      break;
+    }
+    if (wanted.size() >= most_at_once) {
+      all = fail(ErrorCode::ResourceExhausted, "it has more of the GPU's descriptors than are taken at once");
+      break;
+    }
+    wanted.push_back({number, link_of(kernel, device)});
+  }
+  auto taken = kernel.pidfd_getfds(process, wanted);
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    const int number = wanted[i].number;
+    if (!taken[i]) {
+      const ErrorCode why = taken[i].error().code;
+      if (all && (why == ErrorCode::ResourceExhausted || why == ErrorCode::Timeout))
+        all = propagate(taken[i]);
       continue;
     }
-    Duplicate& duplicate = duplicates_.emplace(number, Duplicate{device, std::move(*taken)}).first->second;
-    if (device != Device::AddressSpace) continue;
-    if (const auto mark = os::mark_opening(duplicate.descriptor.get())) duplicate.mark = *mark;
+    add_taken(number, now.at(number), std::move(*taken[i]));
   }
   return all;
 }
 
-bool Duplicates::are_all_of(os::Kernel& kernel, pid_t pid) const {
-  return std::ranges::all_of(duplicates_, [&](const auto& entry) {
-    const auto same = is_same_file(kernel, pid, entry.first, entry.second.descriptor);
+void Duplicates::add_taken(int number, Device device, os::Fd descriptor) {
+  Duplicate& duplicate = duplicates_.emplace(number, Duplicate{device, std::move(descriptor)}).first->second;
+  if (device != Device::AddressSpace) return;
+  if (const auto mark = os::mark_opening(duplicate.descriptor.get())) duplicate.mark = *mark;
+}
+
+bool Duplicates::has_still(os::Kernel& kernel, pid_t pid, std::uint32_t turn) const {
+  const std::size_t parts = (duplicates_.size() + most_compared - 1) / most_compared;
+  std::vector<os::FilePair> files;
+  std::size_t place = 0;
+  for (const auto& [number, held] : duplicates_) {
+    if (place++ % parts == turn % parts) files.push_back({number, &held.descriptor});
+  }
+  return std::ranges::all_of(are_same_files(kernel, pid, files), [](const Result<bool>& same) {
     return same ? *same : same.error().code == ErrorCode::Unsupported;
   });
 }

@@ -7,6 +7,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -25,7 +26,7 @@ using Numbers = std::map<int, Device>;
 /// Those that the process has now. NotFound: there is no such process; PermissionDenied: it is not ours to
 /// look into.
 Result<Numbers> gpu_descriptors_of(os::Kernel& kernel, pid_t pid);
-/// The same in parts (os::visit_some_descriptors): adds to `seen`. Whether those are all now.
+/// The same look by look (os::visit_some_descriptors): adds to `seen`. Whether those are all now.
 Result<bool> add_gpu_descriptors_of(os::Kernel& kernel, pid_t pid, int& from, Numbers& seen);
 
 struct Duplicate {
@@ -39,8 +40,10 @@ class Duplicates {
  public:
   /// What a program with several GPUs has is far less.
   static constexpr std::size_t most_of_a_process = 512;
-  /// For each the helper is asked (os/broker.h): they are not to make a turn of the loop last.
-  static constexpr std::size_t most_at_once = 128;
+  /// They are not to make a turn of the loop last: so many are taken.
+  static constexpr std::size_t most_at_once = 64;
+  /// And so many compared by has_still().
+  static constexpr std::size_t most_compared = 64;
 
   /// Those that the process, `now` with these numbers, has no more: a number may mean another file by now.
   /// They are the caller's to close, which may take time.
@@ -49,8 +52,9 @@ class Duplicates {
   /// since they are too many, or too many at once: the rest is for the next time. Timeout: since the process
   /// does not let itself be looked at.
   Status take(os::Kernel& kernel, const os::Fd& process, const Numbers& now);
-  /// Whether the process has each of them still, under its number.
-  bool are_all_of(os::Kernel& kernel, pid_t pid) const;
+  /// Whether the process has still, under their numbers, those that are compared this time: all, and of many
+  /// another part each time (`turn` counts them).
+  bool has_still(os::Kernel& kernel, pid_t pid, std::uint32_t turn) const;
   bool empty() const { return duplicates_.empty(); }
   std::size_t size() const { return duplicates_.size(); }
   bool has(Device device) const;
@@ -63,6 +67,8 @@ class Duplicates {
   std::vector<os::Fd> release(Device device);
 
  private:
+  void add_taken(int number, Device device, os::Fd descriptor);
+
   std::map<int, Duplicate> duplicates_;
 };
 

@@ -76,7 +76,10 @@ void Holder::look(pid_t pid) {
   client.glances = 0;
   const Traces traces = traces_of(pid);
   // First: what comes while we look makes the next look a whole one.
-  if (client.look_from == 0) client.descriptors = os::count_descriptors(kernel_, pid);
+  if (client.look_from == 0) {
+    client.descriptors = os::count_descriptors(kernel_, pid);
+    client.seen_at_least = 0;
+  }
   const std::size_t before = client.duplicates.size();
   const Status looked = look_at(pid, client);
   // One that has just opened something is about to open the rest: an address space alone is not enough.
@@ -113,7 +116,7 @@ bool Holder::is_as_it_was(pid_t pid, const Client& client) const {
   if (client.look_from != 0) return false;  // the rest of the look before
   if (client.lacks || !client.descriptors || client.glances >= options_.most_glances) return false;
   return os::count_descriptors(kernel_, pid) == client.descriptors &&
-         client.duplicates.are_all_of(kernel_, pid);
+         client.duplicates.has_still(kernel_, pid, client.glances);
 }
 
 /// One that has died in the meantime shows none, and its children are known by the one that it had.
@@ -139,9 +142,10 @@ Status Holder::look_at(pid_t pid, Client& client) {
   const std::string image = client.image;
   note_image(pid, client);  // after the descriptors: exec changes it before it closes them
   if (!are_all) return propagate(are_all);
-  if (!*are_all && !std::exchange(client.is_large, true)) {
-    spdlog::warn("process {} has more than {} descriptors, and is looked at in parts", pid,
-                 os::most_descriptors_in_a_look);
+  if (!*are_all) client.seen_at_least += os::most_descriptors_in_a_look;
+  if (client.seen_at_least >= os::most_descriptors_of_a_process && !std::exchange(client.is_large, true)) {
+    spdlog::warn("process {} has more than {} descriptors: what it opens is held late", pid,
+                 os::most_descriptors_of_a_process);
   }
   // What was not looked at yet may be there still.
   if (!*are_all) return client.duplicates.take(kernel_, *client.process, client.seen);

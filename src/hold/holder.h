@@ -46,7 +46,7 @@ struct HolderOptions {
   /// all the same, since it may have closed one and opened another. Where Linux does not count (before 6.2)
   /// that is each time.
   std::uint32_t most_glances = 15;
-  /// Between two parts of one look at a process of very many descriptors.
+  /// Between two parts of one look at a process of many descriptors (os::most_descriptors_in_a_look).
   Nanoseconds between_parts = std::chrono::milliseconds(2);
   /// And where there was no descriptor for something.
   Nanoseconds look_for_room = std::chrono::milliseconds(200);
@@ -146,7 +146,8 @@ class Holder {
   std::vector<Held> held() const;
   /// Whether not all of a living one is held, for want of descriptors; that is tried again and again.
   bool lacks(pid_t pid) const;
-  /// Whether a living one has so many descriptors that it is looked at in parts.
+  /// Whether a living one has so many descriptors (os::most_descriptors_of_a_process) that what it opens is
+  /// held late.
   bool is_large(pid_t pid) const;
 
  private:
@@ -164,7 +165,8 @@ class Holder {
     bool lacks = false;
     int look_from = 0;                            ///< where a look in parts goes on; 0: none is under way
     Numbers seen = {};                            ///< by the parts until now
-    bool is_large = false;                        ///< it was told that it is looked at in parts
+    std::size_t seen_at_least = 0;                ///< of these in the look that is under way
+    bool is_large = false;                        ///< which was told
     std::optional<std::size_t> descriptors = {};  ///< how many it had just before all were looked at
     std::uint32_t glances = 0;                    ///< since then
   };

@@ -15,6 +15,7 @@
 #include "os/looks.h"
 #include "os/processes.h"
 #include "os/real_kernel.h"
+#include "os/self.h"
 #include "os/socket_process.h"
 
 namespace firebreak::os {
@@ -44,10 +45,29 @@ pid_t process_in(std::string_view path) {
   return path.starts_with(folder) ? number_in<pid_t>(path.substr(folder.size())) : 0;
 }
 
+/// What follows the first word and its space; empty: there is nothing.
+std::string_view rest_of(std::string_view text) {
+  const std::size_t space = text.find(' ');
+  return space == std::string_view::npos ? std::string_view() : text.substr(space + 1);
+}
+
 Error error_in(std::string_view text) {
   const auto code =
       static_cast<ErrorCode>(std::clamp(number_in<int>(text), 0, static_cast<int>(ErrorCode::Internal)));
-  return Error{code, std::string(text.substr(std::min(text.find(' '), text.size() - 1) + 1)), {}};
+  return Error{code, std::string(rest_of(text)), {}};
+}
+
+std::string text_in(const Error& why) {
+  return std::to_string(static_cast<int>(why.code)) + " " + why.message;
+}
+
+/// Of many, those that are asked in one question.
+template <class Item>
+std::vector<std::span<const Item>> parts_of(std::span<const Item> all) {
+  std::vector<std::span<const Item>> parts;
+  for (std::size_t at = 0; at < all.size(); at += Broker::most_in_a_question)
+    parts.push_back(all.subspan(at, std::min(Broker::most_in_a_question, all.size() - at)));
+  return parts;
 }
 
 /// As in broker.h. What a descriptor is shown to be is its owner's choice, and holds no NUL.
@@ -57,13 +77,36 @@ std::string text_in(const DescriptorLinks& links) {
   return text;
 }
 
+std::string text_in(std::span<const Result<bool>> same) {
+  std::string text;
+  for (const Result<bool>& each : same) {
+    text += each ? (*each ? "1" : "0") : "!" + text_in(each.error()).substr(0, most_message_bytes);
+    text += '\0';
+  }
+  return text;
+}
+
+std::vector<Result<bool>> same_in(std::string_view text) {
+  std::vector<Result<bool>> same;
+  while (!text.empty()) {
+    const std::string_view item = text.substr(0, text.find('\0'));
+    text.remove_prefix(std::min(item.size() + 1, text.size()));
+    if (item.starts_with('!')) {
+      same.emplace_back(tl::unexpected<Error>(error_in(item.substr(1))));
+    } else {
+      same.emplace_back(item == "1");
+    }
+  }
+  return same;
+}
+
 DescriptorLinks links_from(std::string_view text) {
   DescriptorLinks links;
   bool is_first = true;
   while (!text.empty()) {
     const std::string_view item = text.substr(0, text.find('\0'));
     text.remove_prefix(std::min(item.size() + 1, text.size()));
-    const std::string_view rest = item.substr(std::min(item.find(' '), item.size() - 1) + 1);
+    const std::string_view rest = rest_of(item);
     if (!std::exchange(is_first, false)) {
       links.all.push_back({number_in<int>(item), std::string(rest)});
     } else {
@@ -157,27 +200,62 @@ Result<DescriptorLinks> Broker::read_links(const std::string& directory, int fro
 }
 
 Result<Fd> Broker::find(const std::string& path) {
-  return the_one_in(ask(process_in(path), "find\n" + path), "find a file of a process");
+  return std::move(those_in(ask(process_in(path), "find\n" + path), 1, "find a file of a process").front());
 }
 
 Result<Fd> Broker::duplicate(const Fd& pidfd, int number, const std::string& link) {
-  const int attached = pidfd.get();
-  return the_one_in(ask(process_behind(pidfd), "duplicate\n" + std::to_string(number) + "\n" + link,
-                        std::span(&attached, 1)),
-                    "duplicate a descriptor of a process");
+  const DescriptorLink wanted{number, link};
+  return std::move(duplicate_all(pidfd, std::span(&wanted, 1)).front());
 }
 
-Result<Fd> Broker::the_one_in(Result<Answer> answer, const char* what) {
-  if (!answer) return propagate(answer);
-  if (answer->descriptors.size() == 1) return std::move(answer->descriptors.front());
-  return fail(ErrorCode::ResourceExhausted, std::string(what) + ": it did not arrive");
+std::vector<Result<Fd>> Broker::duplicate_all(const Fd& pidfd, std::span<const DescriptorLink> wanted) {
+  std::vector<Result<Fd>> all;
+  const int attached = pidfd.get();
+  const pid_t pid = process_behind(pidfd);
+  for (const auto part : parts_of(wanted)) {
+    std::string question = "duplicate";
+    for (const DescriptorLink& each : part)
+      question += "\n" + std::to_string(each.number) + " " + each.target;
+    auto its = those_in(ask(pid, question, std::span(&attached, 1)), part.size(),
+                        "duplicate a descriptor of a process");
+    std::ranges::move(its, std::back_inserter(all));
+  }
+  return all;
+}
+
+/// In their order.
+std::vector<Result<Fd>> Broker::those_in(Result<Answer> answer, std::size_t count, const char* what) {
+  std::vector<Result<Fd>> all;
+  const Error missing =
+      answer ? Error{ErrorCode::ResourceExhausted, std::string(what) + ": it did not arrive", {}}
+             : answer.error();
+  for (std::size_t i = 0; i < count; ++i) all.emplace_back(tl::unexpected<Error>(missing));
+  if (!answer) return all;
+  for (auto& [place, found] : answer->descriptors) {
+    if (place < count) all[place] = std::move(found);
+  }
+  return all;
 }
 
 Result<bool> Broker::is_same_file(pid_t pid, int number, pid_t other, int other_number) {
-  const auto line = [](std::int64_t value) { return "\n" + std::to_string(value); };
-  const auto answer = ask(pid, "same" + line(pid) + line(number) + line(other) + line(other_number));
-  if (!answer) return propagate(answer);
-  return answer->bytes == "1";
+  const NumberPair numbers{number, other_number};
+  return are_same_files(pid, other, std::span(&numbers, 1)).front();
+}
+
+std::vector<Result<bool>> Broker::are_same_files(pid_t pid, pid_t other,
+                                                 std::span<const NumberPair> numbers) {
+  std::vector<Result<bool>> all;
+  for (const auto part : parts_of(numbers)) {
+    std::string question = "same\n" + std::to_string(pid) + " " + std::to_string(other);
+    for (const NumberPair& each : part)
+      question += "\n" + std::to_string(each.number) + " " + std::to_string(each.other);
+    const auto answer = ask(pid, question);
+    auto its = answer ? same_in(answer->bytes) : std::vector<Result<bool>>();
+    const Error missing = answer ? Error{ErrorCode::Protocol, "that was not answered", {}} : answer.error();
+    its.resize(part.size(), tl::unexpected<Error>(missing));
+    std::ranges::move(its, std::back_inserter(all));
+  }
+  return all;
 }
 
 Result<Broker::Answer> Broker::ask(pid_t whom, const std::string& question,
@@ -298,10 +376,15 @@ Broker::Ended Broker::ask_helper(const std::string& question, std::span<const in
     if (!part && part.error().code == ErrorCode::Protocol) continue;
     if (!part) return ended_by(part.error());
     const std::string_view text = text_in(*part);
-    for (Fd& each : part->descriptors) all.descriptors.push_back(std::move(each));
-    if (text.front() == '+') all.bytes += text.substr(1);
+    const std::string_view rest = text.substr(1);
+    if (text.front() == 'd' && part->descriptors.size() == 1)
+      all.descriptors.emplace_back(number_in<std::size_t>(rest), std::move(part->descriptors.front()));
+    if (text.front() == '-')
+      all.descriptors.emplace_back(number_in<std::size_t>(rest),
+                                   tl::unexpected<Error>(error_in(rest_of(rest))));
+    if (text.front() == '+') all.bytes += rest;
     if (text.front() == '!') {
-      answer = tl::unexpected<Error>(error_in(text.substr(1)));
+      answer = tl::unexpected<Error>(error_in(rest));
       return Ended::Answered;
     }
     if (text.front() != '.') continue;
@@ -354,9 +437,7 @@ std::vector<std::string> lines_of(std::string_view text) {
 Status say(Socket& asker, const std::string& text) { return asker.send(bytes_of(text), {}, for_ever); }
 
 Status say_why(Socket& asker, const Error& why) {
-  return say(
-      asker,
-      ("!" + std::to_string(static_cast<int>(why.code)) + " " + why.message).substr(0, most_message_bytes));
+  return say(asker, ("!" + text_in(why)).substr(0, most_message_bytes));
 }
 
 Status say_all(Socket& asker, const Result<std::string>& bytes) {
@@ -372,10 +453,14 @@ Status say_links(Socket& asker, const Result<DescriptorLinks>& links) {
 }
 
 /// Given up before that is said: the last close() is to be the asker's.
+Status give_one(Socket& asker, std::size_t place, const Fd& found) {
+  const int number = found.get();
+  return asker.send(bytes_of("d" + std::to_string(place)), std::span(&number, 1), for_ever);
+}
+
 Status give(Socket& asker, Result<Fd> found) {
   if (!found) return say_why(asker, found.error());
-  const int number = found->get();
-  if (auto given = asker.send(bytes_of("d"), std::span(&number, 1), for_ever); !given) return given;
+  if (auto given = give_one(asker, 0, *found); !given) return given;
   found->reset();
   return say(asker, ".");
 }
@@ -438,10 +523,43 @@ Result<Fd> duplicate_listed(Looks& looks, const Fd& pidfd, int number, const std
   return listed ? std::move(found) : propagate(listed);
 }
 
+Status give_all(Looks& looks, Socket& asker, const Fd& pidfd, std::span<const std::string> wanted,
+                std::span<const std::string> links) {
+  for (std::size_t place = 0; place < std::min(wanted.size(), Broker::most_in_a_question); ++place) {
+    const auto found = duplicate_listed(looks, pidfd, number_in<int>(wanted[place]),
+                                        std::string(rest_of(wanted[place])), links);
+    const Status said =
+        found
+            ? give_one(asker, place, *found)
+            : say(asker,
+                  ("-" + std::to_string(place) + " " + text_in(found.error())).substr(0, most_message_bytes));
+    if (!said) return said;
+  }
+  return say(asker, ".");
+}
+
+Status say_same(Looks& looks, Socket& asker, std::span<const std::string> pairs) {
+  if (pairs.empty()) return say_why(asker, {ErrorCode::InvalidArgument, "whose they are is not said", {}});
+  const auto two_in = [](std::string_view text) {
+    return std::pair(number_in<int>(text), number_in<int>(rest_of(text)));
+  };
+  const auto [pid, other] = two_in(pairs.front());
+  std::vector<NumberPair> numbers;
+  for (const std::string& each : pairs.subspan(1, std::min(pairs.size() - 1, Broker::most_in_a_question))) {
+    const auto [number, other_number] = two_in(each);
+    numbers.push_back({number, other_number});
+  }
+  return say_all(asker, text_in(looks.are_same_files(pid, other, numbers)));
+}
+
 /// Nothing but what broker.h names: whoever asks has fewer rights than we.
 Status answer(Looks& looks, Socket& asker, const Message& question, std::span<const std::string> links) {
   std::vector<std::string> words = lines_of(text_in(question));
-  words.resize(5);
+  const auto rest = std::span<const std::string>(words).subspan(1);
+  if (words[0] == "duplicate" && question.descriptors.size() == 1)
+    return give_all(looks, asker, question.descriptors.front(), rest, links);
+  if (words[0] == "same") return say_same(looks, asker, rest);
+  words.resize(std::max(words.size(), std::size_t{4}));
   const std::string& path = words[1];
   if (words[0] == "file" && is_file_to_read(path)) return say_all(asker, looks.read_file(path));
   if (words[0] == "memory" && within_task(path) == "mem")
@@ -450,14 +568,6 @@ Status answer(Looks& looks, Socket& asker, const Message& question, std::span<co
   if (words[0] == "links" && within_task(path) == "fd")
     return say_links(asker, looks.read_links(path, number_in<int>(words[2])));
   if (words[0] == "find" && is_descriptor(path)) return give(asker, find_listed(looks, path, links));
-  if (words[0] == "duplicate" && question.descriptors.size() == 1)
-    return give(asker, duplicate_listed(looks, question.descriptors.front(), number_in<int>(words[1]),
-                                        words[2], links));
-  if (words[0] == "same") {
-    const auto same = looks.is_same_file(number_in<pid_t>(words[1]), number_in<int>(words[2]),
-                                         number_in<pid_t>(words[3]), number_in<int>(words[4]));
-    return say_all(asker, same ? Result<std::string>(*same ? "1" : "0") : propagate(same));
-  }
   if (words[0] == "stop") {
     const auto stopped = stop_all_but_writers_for_good(
         number_in<pid_t>(words[1]), {number_in<dev_t>(words[2]), number_in<ino_t>(words[3])});
@@ -469,6 +579,7 @@ Status answer(Looks& looks, Socket& asker, const Message& question, std::span<co
 }  // namespace
 
 void serve_looks(Socket& asker, std::span<const std::string> links) {
+  (void)run_in_short_turns();  // the agent's loop waits for us
   const auto looks = direct_looks();
   for (;;) {
     const auto question = asker.receive(for_ever);

@@ -19,14 +19,18 @@
 ///                                     "NEXT MISSED", then "NUMBER LINK" of each, a NUL after each of these
 ///   find TASK/fd/NUMBER               that file, opened with O_PATH; a memory file only of a name as below,
 ///                                     since it may be opened again by that, to be written
-///   duplicate NUMBER LINK             with a pidfd attached: that descriptor of the process behind it, if it
-///                                     is shown to be LINK, and that is one of a list
-///   same PID NUMBER PID NUMBER        "1" or "0"
+///   duplicate; NUMBER LINK of each    with a pidfd attached: those descriptors of the process behind it that
+///                                     are shown to be LINK, where that is one of a list
+///   same PID PID; NUMBER NUMBER of each
+///                                     whether these descriptors of the two are of the same opening: "1", "0"
+///                                     or
+///                                     "!CODE MESSAGE", a NUL after each
 ///   stop PID DEVICE INODE             that process stands still until this helper ends, but for who writes
 ///                                     to that pipe (os/standstill.h)
 /// The answer is any number of messages, of which the first letter says what:
 ///   +BYTES   a part of what was asked for
-///   d        the descriptor, attached
+///   dN       a descriptor, attached: the one asked for in place N, from 0 on
+///   -N CODE MESSAGE   there is none for that place: why
 ///   .        that was all; a descriptor that was given is no more the helper's
 ///   !CODE MESSAGE   there is no more: why
 /// It is asked one question at a time, and ends when nobody has the other end any more. Who is stopped has a
@@ -67,6 +71,8 @@ class Broker final : public Looks {
  public:
   static constexpr std::size_t most_abandoned_for_one_user = 4;
   static constexpr std::size_t most_abandoned = 8;
+  /// Of many descriptors so many are asked for, or about, in one question.
+  static constexpr std::size_t most_in_a_question = 128;
 
   explicit Broker(BrokerOptions options) : options_(std::move(options)), patience_(options_.patience) {}
   Broker(const Broker&) = delete;
@@ -86,6 +92,9 @@ class Broker final : public Looks {
   Result<Fd> find(const std::string& path) override;
   Result<Fd> duplicate(const Fd& pidfd, int number, const std::string& link) override;
   Result<bool> is_same_file(pid_t pid, int number, pid_t other, int other_number) override;
+  std::vector<Result<Fd>> duplicate_all(const Fd& pidfd, std::span<const DescriptorLink> wanted) override;
+  std::vector<Result<bool>> are_same_files(pid_t pid, pid_t other,
+                                           std::span<const NumberPair> numbers) override;
   /// Waits for nobody who has asked before.
   Result<std::unique_ptr<Standstill>> stop_all_but_writers(pid_t pid, const Fd& pipe) override;
 
@@ -103,12 +112,12 @@ class Broker final : public Looks {
   };
   struct Answer {
     std::string bytes;
-    std::vector<Fd> descriptors;
+    std::vector<std::pair<std::size_t, Result<Fd>>> descriptors;  ///< by place; not all may have arrived
   };
   enum class Ended { Answered, Late, Gone };
 
   Result<Answer> ask(pid_t whom, const std::string& question, std::span<const int> descriptors = {});
-  static Result<Fd> the_one_in(Result<Answer> answer, const char* what);
+  static std::vector<Result<Fd>> those_in(Result<Answer> answer, std::size_t count, const char* what);
   Status may_look_at(pid_t whom, std::optional<uid_t> user);
   Milliseconds deadline_now();
   Ended waited_for(Ended ended, Monotonic since);

@@ -324,6 +324,11 @@ TEST_F(BrokerTest, AKernelHasItsLooksDoneByIt) {
   const Fd pidfd = kernel.pidfd_open(hidden.pid()).value();
   EXPECT_EQ(code_of(kernel.pidfd_getfd(pidfd, 77, "/memfd:x")), ErrorCode::Timeout);
   EXPECT_EQ(code_of(kernel.is_same_file(hidden.pid(), 77, pidfd)), ErrorCode::Timeout);
+  const std::vector<FilePair> files(3, {77, &pidfd});
+  for (const auto& same : kernel.are_same_files(hidden.pid(), files))
+    EXPECT_EQ(code_of(same), ErrorCode::Timeout);
+  const std::vector<DescriptorLink> wanted(3, {77, "/memfd:x"});
+  for (const auto& found : kernel.pidfd_getfds(pidfd, wanted)) EXPECT_EQ(code_of(found), ErrorCode::Timeout);
   EXPECT_EQ(told.size(), 1U);
   EXPECT_EQ(code_of(regular_file_at(kernel, hidden.folder() + "/fd/2")), ErrorCode::Timeout);
   EXPECT_EQ(code_of(open_what_it_is_called(kernel, hidden.folder() + "/fd/77", "/memfd:x")),
@@ -332,6 +337,50 @@ TEST_F(BrokerTest, AKernelHasItsLooksDoneByIt) {
   const auto nothing = [](int, const std::string&) { return true; };
   EXPECT_EQ(code_of(visit_some_descriptors(kernel, hidden.pid(), from, nothing)), ErrorCode::Timeout);
   EXPECT_EQ(visit_descriptors(kernel, hidden.pid(), nothing).error().code, ErrorCode::Timeout);
+}
+
+TEST_F(BrokerTest, DuplicatesManyInTheirOrderAndSaysOfEachWhyNot) {
+  const auto broker = patient();
+  const Fd file = memory_file_with("shared").value();
+  const Child child(file.get());
+  const Fd pidfd = RealKernel().pidfd_open(child.pid()).value();
+  const std::string listed = "/memfd:content (deleted)";
+  std::vector<DescriptorLink> wanted;
+  for (std::size_t i = 0; i < Broker::most_in_a_question + 3; ++i) wanted.push_back({77, listed});
+  wanted[1] = {999, listed};
+  wanted[2] = {77, "/dev/zero"};
+  wanted[Broker::most_in_a_question] = {1, listed};
+  const auto found = broker->duplicate_all(pidfd, wanted);
+  ASSERT_EQ(found.size(), wanted.size());
+  EXPECT_EQ(code_of(found[1]), ErrorCode::NotFound);
+  EXPECT_EQ(code_of(found[2]), ErrorCode::PermissionDenied) << "it is not listed";
+  EXPECT_EQ(code_of(found[Broker::most_in_a_question]), ErrorCode::NotFound);
+  std::size_t count = 0;
+  for (const auto& each : found) {
+    if (!each) continue;
+    EXPECT_EQ(identity_of(each->get()).value(), identity_of(file.get()).value());
+    ++count;
+  }
+  EXPECT_EQ(count, wanted.size() - 3);
+}
+
+TEST_F(BrokerTest, ComparesManyInTheirOrderAndSaysOfEachWhyNot) {
+  const auto broker = patient();
+  const Fd file = memory_file_with("shared").value(), another = memory_file_with("shared").value();
+  const Child child(file.get());
+  std::vector<NumberPair> numbers(Broker::most_in_a_question + 3, {77, file.get()});
+  numbers[1] = {999, file.get()};
+  numbers[2] = {77, another.get()};
+  numbers[Broker::most_in_a_question] = {77, another.get()};
+  const auto same = broker->are_same_files(child.pid(), own_pid(), numbers);
+  ASSERT_EQ(same.size(), numbers.size());
+  for (std::size_t i = 0; i < same.size(); ++i) {
+    if (i == 1) continue;
+    EXPECT_EQ(same[i].value(), numbers[i].other == file.get()) << i;
+  }
+  ASSERT_FALSE(same[1]);
+  EXPECT_THAT(same[1].error().message, HasSubstr("compare descriptors"));
+  EXPECT_THAT(broker->are_same_files(child.pid(), own_pid(), {}), IsEmpty());
 }
 
 TEST_F(BrokerTest, ShowsWhatDescriptorsAre) {

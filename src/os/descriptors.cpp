@@ -77,7 +77,7 @@ Status visit_descriptors(Kernel& kernel, pid_t pid, const DescriptorVisitor& vis
 
 Result<bool> visit_some_descriptors(Kernel& kernel, pid_t pid, int& from, const DescriptorVisitor& visit) {
   auto links = kernel.read_links(descriptor_folder(pid, pid), from);
-  if (links && links->is_nothing_there() && from == 0)
+  if (links && links->is_nothing_there())
     links = kernel.read_links(descriptor_folder(pid, living_thread(kernel, pid)), from);
   if (!links) return propagate(links);
   from = 0;
@@ -93,8 +93,19 @@ bool first_thread_shows_descriptors(Kernel& kernel, pid_t pid) {
 }
 
 Result<bool> visit_first_descriptors(Kernel& kernel, pid_t pid, const DescriptorVisitor& visit) {
-  int from = 0;
-  return visit_some_descriptors(kernel, pid, from, visit);
+  DescriptorScan scan;
+  for (;;) {
+    const auto all = scan.visit_next(kernel, pid, visit);
+    if (!scan.is_under_way()) return all;
+  }
+}
+
+Result<bool> DescriptorScan::visit_next(Kernel& kernel, pid_t pid, const DescriptorVisitor& visit) {
+  constexpr std::size_t most_looks = most_descriptors_of_a_process / most_descriptors_in_a_look;
+  if (from_ == 0) looks_ = 0;
+  const auto all = visit_some_descriptors(kernel, pid, from_, visit);
+  if (!all || ++looks_ == most_looks) from_ = 0;
+  return all;
 }
 
 Status visit_descriptors_in(Kernel& kernel, const std::string& directory, const DescriptorVisitor& visit) {

@@ -31,14 +31,32 @@ Status visit_descriptors(Kernel& kernel, pid_t pid, const DescriptorVisitor& vis
 /// Of what looks like what is looked for, so many are taken and looked at more closely in one turn of a loop.
 inline constexpr std::size_t most_closer_looks = 64;
 
-/// The same of as many as are looked at in one turn of a loop (os/looks.h), so that who has more does not
-/// make it last, from number `from` on. False: there are more, and `from` is where to go on; true: those were
-/// the last, or enough was seen, and `from` is 0.
+/// The same of as many as one look takes (os/looks.h), from number `from` on. False: there are more, and
+/// `from` is where to go on; true: those were the last, or enough was seen, and `from` is 0.
 Result<bool> visit_some_descriptors(Kernel& kernel, pid_t pid, int& from, const DescriptorVisitor& visit);
 /// Whether its first thread has any: one that has ended shows none.
 bool first_thread_shows_descriptors(Kernel& kernel, pid_t pid);
-/// The first so many. False: there are more.
+/// The first most_descriptors_of_a_process, in one go. False: there are more.
 Result<bool> visit_first_descriptors(Kernel& kernel, pid_t pid, const DescriptorVisitor& visit);
+
+/// The same look by look, for who looks again and again: each is for a turn of a loop of its own, so that a
+/// process that has very many does not make one last.
+class DescriptorScan {
+ public:
+  /// The next look, or the first one. True: enough was seen, or those were all. False: there are more, which
+  /// are the next look's, or, where none is under way, are not looked at. After an error it begins again.
+  Result<bool> visit_next(Kernel& kernel, pid_t pid, const DescriptorVisitor& visit);
+  /// Some have been looked at, and others not yet.
+  bool is_under_way() const { return from_ != 0; }
+  /// Since the first one.
+  std::size_t looks() const { return looks_; }
+  /// The next look is the first one.
+  void begin_again() { from_ = 0; }
+
+ private:
+  int from_ = 0;
+  std::size_t looks_ = 0;
+};
 
 /// The same of such a folder in /proc: that of a thread.
 Status visit_descriptors_in(Kernel& kernel, const std::string& directory, const DescriptorVisitor& visit);

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "os/kernel.h"
 
+#include <algorithm>
 #include <charconv>
 #include <string_view>
 #include <utility>
 
 #include "os/file.h"
+#include "os/looks.h"
 
 namespace firebreak::os {
 namespace {
@@ -35,6 +37,30 @@ Result<std::unique_ptr<Standstill>> Looks::stop_all_but_writers(pid_t /*pid*/, c
   return fail(ErrorCode::Unsupported, "nobody is there to stop a process");
 }
 
+std::vector<Result<Fd>> Looks::duplicate_all(const Fd& pidfd, std::span<const DescriptorLink> wanted) {
+  std::vector<Result<Fd>> all;
+  for (const DescriptorLink& each : wanted) all.push_back(duplicate(pidfd, each.number, each.target));
+  return all;
+}
+
+std::vector<Result<bool>> Looks::are_same_files(pid_t pid, pid_t other, std::span<const NumberPair> numbers) {
+  std::vector<Result<bool>> all;
+  for (const NumberPair& each : numbers) all.push_back(is_same_file(pid, each.number, other, each.other));
+  return all;
+}
+
+std::vector<Result<Fd>> Kernel::pidfd_getfds(const Fd& pidfd, std::span<const DescriptorLink> wanted) {
+  std::vector<Result<Fd>> all;
+  for (const DescriptorLink& each : wanted) all.push_back(pidfd_getfd(pidfd, each.number, each.target));
+  return all;
+}
+
+std::vector<Result<bool>> Kernel::are_same_files(pid_t pid, std::span<const FilePair> files) {
+  std::vector<Result<bool>> all;
+  for (const FilePair& each : files) all.push_back(is_same_file(pid, each.remote_number, *each.own));
+  return all;
+}
+
 Status Kernel::give_file(const Fd& file, uid_t user) { return os::give_file(file, user); }
 
 Status Kernel::mark_fifo(const Fd& fifo, bool is_marked) { return os::mark_fifo(fifo, is_marked); }
@@ -42,12 +68,18 @@ Status Kernel::mark_fifo(const Fd& fifo, bool is_marked) { return os::mark_fifo(
 Result<DescriptorLinks> Kernel::read_links(const std::string& directory, int from) {
   const auto names = list_directory(directory);
   if (!names) return propagate(names);
-  DescriptorLinks links;
+  std::vector<int> numbers;
   for (const std::string& name : *names) {
     int number = -1;
     if (std::from_chars(name.data(), name.data() + name.size(), number).ec != std::errc{}) continue;
-    if (number < from) continue;
-    auto target = read_link(directory + "/" + name);
+    if (number >= from) numbers.push_back(number);
+  }
+  std::ranges::sort(numbers);
+  DescriptorLinks links;
+  if (numbers.size() > most_descriptors_in_a_look) links.next = numbers[most_descriptors_in_a_look];
+  numbers.resize(std::min(numbers.size(), most_descriptors_in_a_look));
+  for (const int number : numbers) {
+    auto target = read_link(directory + "/" + std::to_string(number));
     links.has_missed_any |= !target;
     if (target) links.all.push_back({number, std::move(*target)});
   }

@@ -58,6 +58,12 @@ struct DescriptorLinks {
   bool is_nothing_there() const { return all.empty() && !has_missed_any; }
 };
 
+/// A number in another process, and one in a second.
+struct NumberPair {
+  int number = -1;
+  int other = -1;
+};
+
 /// Looks at another process that may last as long as that process likes: Linux waits for a page of its
 /// memory, which a file system of its own may have to bring (FUSE) or a thread of its own (userfaultfd), for
 /// a lock on its mappings, or for its exec(). Does them here and now (direct_looks) or has them done
@@ -78,8 +84,18 @@ class Looks {
   virtual Result<Fd> duplicate(const Fd& pidfd, int number, const std::string& link) = 0;
   /// Whether two processes' descriptors are of the same opening.
   virtual Result<bool> is_same_file(pid_t pid, int number, pid_t other, int other_number) = 0;
+  /// The same of many, in their order, in as few questions as there can be.
+  virtual std::vector<Result<Fd>> duplicate_all(const Fd& pidfd, std::span<const DescriptorLink> wanted);
+  virtual std::vector<Result<bool>> are_same_files(pid_t pid, pid_t other,
+                                                   std::span<const NumberPair> numbers);
   /// As Kernel::stop_all_but_writers(). Unsupported: it is no look of the thread that asks.
   virtual Result<std::unique_ptr<Standstill>> stop_all_but_writers(pid_t pid, const Fd& pipe);
+};
+
+/// A descriptor of another process, and one of ours.
+struct FilePair {
+  int remote_number = -1;
+  const Fd* own = nullptr;
 };
 
 /// What a process that is not root may not do with files, done by one that is (agent/privileged_helper.h).
@@ -111,7 +127,8 @@ class Kernel {
   /// Bytes read; 0 at the end; Unavailable when a non-blocking descriptor has nothing (EAGAIN).
   virtual Result<std::size_t> read(const Fd& fd, std::span<std::byte> into) = 0;
   virtual Result<std::string> read_link(const std::string& path) = 0;
-  /// What such a folder of descriptors in /proc shows, from number `from` on. Timeout: as above.
+  /// What such a folder of descriptors in /proc shows, from number `from` on: as many as a look takes
+  /// (os/looks.h). Timeout: as above.
   virtual Result<DescriptorLinks> read_links(const std::string& directory, int from);
   /// Names in a directory, without "." and "..".
   virtual Result<std::vector<std::string>> list_directory(const std::string& path) = 0;
@@ -163,6 +180,9 @@ class Kernel {
   /// Whether that descriptor of a process is (a duplicate of) ours. Unsupported: this kernel cannot say;
   /// Timeout: as above.
   virtual Result<bool> is_same_file(pid_t pid, int remote_number, const Fd& fd) = 0;
+  /// The same of many, in their order: where a helper is asked, it is not asked for each.
+  virtual std::vector<Result<Fd>> pidfd_getfds(const Fd& pidfd, std::span<const DescriptorLink> wanted);
+  virtual std::vector<Result<bool>> are_same_files(pid_t pid, std::span<const FilePair> files);
   virtual Status send_signal(const Fd& pidfd, int signal) = 0;
   /// Has all threads of that process stand still but for those that wait for room in `pipe`, whose reading
   /// end that is: they go on. Waits up to 0.3 s. After any error but NotFound and Unsupported the process has

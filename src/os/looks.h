@@ -20,8 +20,11 @@ Result<std::string> read_small_file(const std::string& path);
 /// The same of one that is open; `path` is for the error.
 Result<std::string> read_to_end(const Fd& file, const std::string& path);
 
-/// So many descriptors are looked at in one look.
-inline constexpr std::size_t most_descriptors_in_a_look = 4096;
+/// So many descriptors are looked at in one look: it takes about half a millisecond, and a fault that comes
+/// just then waits for it.
+inline constexpr std::size_t most_descriptors_in_a_look = 256;
+/// Of a process that has more, so many.
+inline constexpr std::size_t most_descriptors_of_a_process = 4096;
 /// So much of what a descriptor is shown to be is told: whatever we look for is shorter.
 inline constexpr std::size_t most_link_bytes = 300;
 

@@ -57,6 +57,53 @@ TEST_F(VisitDescriptors, OfNobodyFails) {
   EXPECT_EQ(visited.error().code, ErrorCode::NotFound);
 }
 
+/// Of as many as `count`, from number 100 on.
+void give_many(FakeKernel& kernel, std::size_t count) {
+  const Fd file = create_memory_file("many", 1).value();
+  for (std::size_t i = 0; i < count; ++i)
+    kernel.give_descriptor(somebody, 100 + static_cast<int>(i), "socket:[9]", duplicate(file.get()).value());
+}
+
+TEST_F(VisitDescriptors, AScanShowsAllOfThemLookByLook) {
+  give_many(kernel_, 2 * most_descriptors_in_a_look);
+  DescriptorScan scan;
+  std::map<int, int> seen;
+  for (const int looks : {1, 2, 3}) {
+    std::size_t in_this = 0;
+    const auto all = scan.visit_next(kernel_, somebody, [&](int number, const std::string&) {
+      ++seen[number];
+      return ++in_this > 0;
+    });
+    EXPECT_EQ(all.value(), looks == 3);
+    EXPECT_EQ(scan.is_under_way(), looks < 3);
+    EXPECT_LE(in_this, most_descriptors_in_a_look);
+  }
+  EXPECT_EQ(seen.size(), 2 * most_descriptors_in_a_look + 3);
+  EXPECT_TRUE(std::ranges::all_of(seen, [](const auto& each) { return each.second == 1; }));
+  EXPECT_EQ(scan.looks(), 3U);
+}
+
+TEST_F(VisitDescriptors, OfVeryManyAScanShowsTheFirstAndBeginsAgain) {
+  give_many(kernel_, most_descriptors_of_a_process);
+  std::size_t seen = 0;
+  const auto count = [&](int, const std::string&) { return ++seen > 0; };
+  DescriptorScan scan;
+  do {
+    EXPECT_FALSE(scan.visit_next(kernel_, somebody, count).value());
+  } while (scan.is_under_way());
+  EXPECT_EQ(seen, most_descriptors_of_a_process);
+  EXPECT_FALSE(visit_first_descriptors(kernel_, somebody, count).value());
+  EXPECT_EQ(seen, 2 * most_descriptors_of_a_process);
+}
+
+TEST_F(VisitDescriptors, AScanThatHasSeenEnoughBeginsAgain) {
+  give_many(kernel_, 2 * most_descriptors_in_a_look);
+  DescriptorScan scan;
+  const auto enough = [](int number, const std::string&) { return number < 7; };
+  EXPECT_TRUE(scan.visit_next(kernel_, somebody, enough).value());
+  EXPECT_FALSE(scan.is_under_way());
+}
+
 /// A process that goes on in another thread than its first, which has ended.
 class WithoutItsFirstThread : public testing::Test {
  protected:
@@ -88,6 +135,9 @@ TEST_F(WithoutItsFirstThread, AProcessShowsWhatItHas) {
   }));
   EXPECT_THAT(seen,
               testing::Contains(testing::Pair(file_.get(), testing::HasSubstr("without-its-first-thread"))));
+  DescriptorScan scan;
+  EXPECT_TRUE(
+      scan.visit_next(kernel_, pid_, [](int number, const std::string&) { return number < 0; }).value());
   EXPECT_NE(living_thread(kernel_, pid_), pid_);
   EXPECT_EQ(kernel_.is_same_file(living_thread(kernel_, pid_), file_.get(), file_).value(), true);
   const bool linux_counts = count_descriptors(kernel_, ::getpid()).has_value();

@@ -158,6 +158,12 @@ Result<bool> RealKernel::is_same_file(pid_t pid, int remote_number, const Fd& fd
   return looks_->is_same_file(pid, remote_number, ::getpid(), fd.get());
 }
 
+std::vector<Result<bool>> RealKernel::are_same_files(pid_t pid, std::span<const FilePair> files) {
+  std::vector<NumberPair> numbers;
+  for (const FilePair& each : files) numbers.push_back({each.remote_number, each.own->get()});
+  return looks_->are_same_files(pid, ::getpid(), numbers);
+}
+
 Status RealKernel::send_signal(const Fd& pidfd, int signal) {
   if (call_pidfd_send_signal(pidfd.get(), signal) != 0) {
     return fail_errno("send signal " + std::to_string(signal), errno);

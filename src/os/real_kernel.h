@@ -45,6 +45,10 @@ class RealKernel : public Kernel {
     return looks_->duplicate(pidfd, remote_number, link);
   }
   Result<bool> is_same_file(pid_t pid, int remote_number, const Fd& fd) override;
+  std::vector<Result<Fd>> pidfd_getfds(const Fd& pidfd, std::span<const DescriptorLink> wanted) override {
+    return looks_->duplicate_all(pidfd, wanted);
+  }
+  std::vector<Result<bool>> are_same_files(pid_t pid, std::span<const FilePair> files) override;
   Status send_signal(const Fd& pidfd, int signal) override;
   Result<std::unique_ptr<Standstill>> stop_all_but_writers(pid_t pid, const Fd& pipe) override;
   Result<std::optional<ExitStatus>> try_wait(pid_t pid) override;

@@ -352,6 +352,11 @@ Status run_as_soon_as_woken() {
               "grant CAP_SYS_NICE, or use Linux 6.12 or later");
 }
 
+Status run_in_short_turns() {
+  if (take_short_turns()) return {};
+  return fail(ErrorCode::Unsupported, "a woken thread waits for busy ones", "use Linux 6.12 or later");
+}
+
 // --- random
 
 Result<std::string> random_token() {

@@ -137,6 +137,10 @@ void run_at_exit(void (*action)());
 /// Unsupported: the kernel offers neither.
 Status run_as_soon_as_woken();
 
+/// The same in such turns alone, which take nothing from others: for threads that may have much to do, and
+/// for which one that runs as soon as it is woken waits.
+Status run_in_short_turns();
+
 // --- random
 
 /// 32 hexadecimal digits that nobody can guess, from the kernel.

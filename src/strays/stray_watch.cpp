@@ -46,6 +46,7 @@ void StrayWatch::expect_guard(pid_t pid) {
   if (found == followed_.end()) return;
   found->second.pause = options_.first_pause;
   found->second.descriptors.reset();
+  found->second.scan.begin_again();
   look(pid);
 }
 
@@ -67,18 +68,19 @@ void StrayWatch::look(pid_t pid) {
 }
 
 void StrayWatch::look_later(pid_t pid, Followed& followed) {
-  auto timer = loop_.after(followed.pause, [this, pid] { look(pid); });
+  const bool is_part = !followed.guard && followed.scan.is_under_way();
+  auto timer = loop_.after(is_part ? options_.between_looks : followed.pause, [this, pid] { look(pid); });
   if (!timer) {
     return spdlog::error("the guard of process {} is not looked at any more: {}", pid,
                          to_string(timer.error()));
   }
   followed.next_look = std::move(*timer);
-  followed.pause = std::min(followed.pause * 2, options_.longest_pause);
+  if (!is_part) followed.pause = std::min(followed.pause * 2, options_.longest_pause);
 }
 
 /// To look through all descriptors of many processes, again and again, takes a good part of a core.
 bool StrayWatch::is_as_it_was(pid_t pid, const Followed& followed) const {
-  return followed.pause >= options_.longest_pause && followed.descriptors &&
+  return !followed.scan.is_under_way() && followed.pause >= options_.longest_pause && followed.descriptors &&
          followed.glances < options_.most_glances &&
          os::count_descriptors(kernel_, pid) == followed.descriptors;
 }
@@ -88,9 +90,12 @@ Status StrayWatch::look_for_guard(pid_t pid, Followed& followed) {
     ++followed.glances;
     return {};
   }
-  followed.glances = 0;
-  // First: what comes while we look makes the next look a whole one.
-  followed.descriptors = os::count_descriptors(kernel_, pid);
+  if (!followed.scan.is_under_way()) {
+    followed.glances = 0;
+    followed.closer_looks = 0;
+    // First: what comes while we look makes the next look a whole one.
+    followed.descriptors = os::count_descriptors(kernel_, pid);
+  }
   const Status looked = find_guard(pid, followed);
   if (!looked) followed.descriptors.reset();
   return looked;
@@ -103,10 +108,9 @@ Status StrayWatch::find_guard(pid_t pid, Followed& followed) {
     followed.process = std::move(*process);
   }
   Status lack;
-  std::size_t closer = 0;
-  const auto visited = os::visit_first_descriptors(kernel_, pid, [&](int number, const std::string& target) {
+  const auto visited = followed.scan.visit_next(kernel_, pid, [&](int number, const std::string& target) {
     if (target != page_link()) return true;
-    if (++closer > os::most_closer_looks) return false;
+    if (++followed.closer_looks > os::most_closer_looks) return false;
     const auto descriptor = kernel_.pidfd_getfd(followed.process, number, target);
     if (!descriptor) lack = propagate(descriptor);
     auto guard = descriptor ? guard::GuardView::of(descriptor->get())

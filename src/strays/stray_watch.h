@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "guard/guard_view.h"
+#include "os/descriptors.h"
 #include "os/event_loop.h"
 #include "os/kernel.h"
 #include "strays/stray.h"
@@ -29,6 +30,8 @@ struct StrayWatchOptions {
   /// descriptors has changed, and else after so many looks at that number: it may have closed one and opened
   /// another. Where Linux does not count (before 6.2) that is each time.
   std::uint32_t most_glances = 15;
+  /// Between two looks at one that has more descriptors than fit in one (os::DescriptorScan).
+  Nanoseconds between_looks = std::chrono::milliseconds(5);
 };
 
 struct StrayWatchCallbacks {
@@ -80,6 +83,8 @@ class StrayWatch {
     std::optional<GuardReport> told;
     StrayBook book;
     Nanoseconds pause{};
+    os::DescriptorScan scan;
+    std::size_t closer_looks = 0;            ///< at what was called a guard page, in that scan
     std::optional<std::size_t> descriptors;  ///< so many were looked through, and none was a guard page
     std::uint32_t glances = 0;               ///< at their number alone, since then
     os::Watch next_look;

@@ -98,6 +98,16 @@ TEST_F(StrayWatchTest, AmongVeryManyThatAreCalledSoAPageIsNotLookedForWithoutEnd
   EXPECT_EQ(strays_->guard_of(tenant), nullptr);
 }
 
+TEST_F(StrayWatchTest, BehindManyDescriptorsAPageIsFoundInSeveralTurns) {
+  const os::Fd file = os::create_memory_file("many", 1).value();
+  for (int number = 100; number < 100 + 3 * static_cast<int>(os::most_descriptors_in_a_look); ++number)
+    kernel_.give_descriptor(tenant, number, "socket:[9]", os::duplicate(file.get()).value());
+  kernel_.give_descriptor(tenant, 5'000, page_link, page());
+  follow();
+  EXPECT_EQ(strays_->guard_of(tenant), nullptr) << "in one turn";
+  EXPECT_TRUE(run_until([&] { return strays_->guard_of(tenant) != nullptr; }));
+}
+
 TEST_F(StrayWatchTest, AStrayOfAGuardedProcessIsTold) {
   opens_a_va_space();
   shows_its_page();

@@ -58,18 +58,23 @@ Status UvmListener::start() {
   Result<os::Watch> gone = loop_.watch_readable(process_.get(), [this] { target_is_gone(); });
   if (!gone) return propagate(gone);
   gone_ = std::move(*gone);
-  Status started = try_to_attach();
-  if (started && !attached()) started = retry_later();
+  Status started = look_on();
   if (!started) let_go();
   return started;
 }
 
-/// Succeeds without an attachment when the target simply has no VA space yet.
+/// Succeeds without an attachment when the target simply has no VA space yet: it is looked at again.
+Status UvmListener::look_on() {
+  Status done = try_to_attach();
+  if (done && (!attached() || scan_.is_under_way())) done = retry_later();
+  return done;
+}
+
 Status UvmListener::try_to_attach() {
-  const Result<std::vector<int>> numbers = candidates();
-  if (!numbers) return propagate(numbers);
-  forget_gone(*numbers);
-  for (const int number : *numbers) {
+  const auto are_all = look_for_candidates();
+  if (!are_all) return propagate(are_all);
+  if (*are_all) forget_gone(candidates_);
+  for (const int number : candidates_) {
     if (is_known(number)) continue;
     if (Status done = attach(number); !done) return done;
   }
@@ -96,27 +101,37 @@ void UvmListener::forget_gone(const std::vector<int>& numbers) {
 
 void UvmListener::look_again() {
   if (!attached()) return;  // it is looked at again and again
-  if (const Status done = try_to_attach(); !done) return end(done.error());
-  if (distrust_) return end(*distrust_);
-  if (attached()) return;
-  if (const Status later = retry_later(); !later) end(later.error());
+  scan_.begin_again();
+  if (const Status done = look_on(); !done) return end(done.error());
+  if (distrust_) end(*distrust_);
 }
 
-Result<std::vector<int>> UvmListener::candidates() {
-  std::vector<int> numbers;
+/// The next part of them. Whether those are all now.
+Result<bool> UvmListener::look_for_candidates() {
+  if (!scan_.is_under_way()) {
+    candidates_.clear();
+    descriptors_ =
+        os::count_descriptors(kernel_, target_.pid);  // first: what comes meanwhile is another number
+    glances_ = 0;
+  }
   const std::string wanted = kernel_.uvm_link_target();
   const std::size_t most = attached() ? most_candidates_of_attached : most_candidates;
-  const auto visited =
-      os::visit_first_descriptors(kernel_, target_.pid, [&](int number, const std::string& target) {
-        if (target == wanted) numbers.push_back(number);
-        return numbers.size() < most;
-      });
+  const auto visited = scan_.visit_next(kernel_, target_.pid, [&](int number, const std::string& target) {
+    if (target == wanted) candidates_.push_back(number);
+    return candidates_.size() < most;
+  });
   // A target that just died has no such directory any more; its pidfd says so in a moment. One that does not
   // let itself be looked at is asked again.
   const ErrorCode why = visited ? ErrorCode::NotFound : visited.error().code;
   if (why != ErrorCode::NotFound && why != ErrorCode::Timeout)
     return explain_getfd(visited.error(), target_.pid);
-  return numbers;
+  return visited && !scan_.is_under_way();
+}
+
+/// To look through very many, again and again, takes a good part of a core.
+bool UvmListener::is_large_and_as_it_was() {
+  return !scan_.is_under_way() && scan_.looks() > 1 && descriptors_ && glances_ < options_.most_glances &&
+         os::count_descriptors(kernel_, target_.pid) == descriptors_;
 }
 
 /// Succeeds without an attachment when this descriptor is no VA space or is gone again.
@@ -154,18 +169,24 @@ Status UvmListener::listen_to_page_faults() {
 }
 
 Status UvmListener::retry_later() {
-  Result<os::Watch> timer = loop_.after(next_retry_, [this] { retry(); });
+  const Nanoseconds pause = scan_.is_under_way() ? options_.between_looks : next_retry_;
+  Result<os::Watch> timer = loop_.after(pause, [this] { retry(); });
   if (!timer) return propagate(timer);
   retry_ = std::move(*timer);
-  next_retry_ = std::min(next_retry_ * 2, options_.longest_retry);
+  if (!scan_.is_under_way()) next_retry_ = std::min(next_retry_ * 2, options_.longest_retry);
   return {};
 }
 
 /// What was no VA space may have become one.
 void UvmListener::retry() {
-  no_va_spaces_.clear();
-  Status done = try_to_attach();
-  if (done && !attached()) done = retry_later();
+  Status done;
+  if (is_large_and_as_it_was()) {
+    ++glances_;
+    done = retry_later();
+  } else {
+    if (!scan_.is_under_way()) no_va_spaces_.clear();
+    done = look_on();
+  }
   if (!done) end(done.error());
 }
 

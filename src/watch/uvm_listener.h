@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "os/descriptors.h"
 #include "os/event_loop.h"
 #include "os/kernel.h"
 #include "watch/page_fault.h"
@@ -29,6 +30,10 @@ struct UvmListenerOptions {
   /// the longest.
   Nanoseconds first_retry = std::chrono::milliseconds(1);
   Nanoseconds longest_retry = std::chrono::milliseconds(20);
+  /// One that has more descriptors than fit in a look (os::DescriptorScan) is looked at with such pauses, and
+  /// all of them again only when their number has changed, or else after so many looks at that number.
+  Nanoseconds between_looks = std::chrono::milliseconds(5);
+  std::uint32_t most_glances = 15;
 };
 
 /// Turns the fatal UVM events of one process into faults: the earliest sign of a memory fault there is, and
@@ -79,8 +84,10 @@ class UvmListener {
     os::Watch readable;
   };
 
+  Status look_on();
   Status try_to_attach();
-  Result<std::vector<int>> candidates();
+  Result<bool> look_for_candidates();
+  bool is_large_and_as_it_was();
   bool is_known(int remote_number) const;
   void forget_gone(const std::vector<int>& numbers);
   Status attach(int remote_number);
@@ -111,8 +118,12 @@ class UvmListener {
   os::Fd process_;
   os::Watch gone_;
   os::Watch retry_;
-  std::list<Attachment> attachments_;  ///< the oldest one first
-  std::set<int> no_va_spaces_;         ///< descriptors of the target that have turned out to be none
+  os::DescriptorScan scan_;
+  std::vector<int> candidates_;             ///< of the scan that is under way, or was the last
+  std::optional<std::size_t> descriptors_;  ///< so many there were as that began
+  std::uint32_t glances_ = 0;               ///< at their number alone, since then
+  std::list<Attachment> attachments_;       ///< the oldest one first
+  std::set<int> no_va_spaces_;              ///< descriptors of the target that have turned out to be none
 };
 
 }  // namespace firebreak::watch

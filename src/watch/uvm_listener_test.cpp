@@ -64,6 +64,39 @@ TEST_F(UvmListenerTest, ReportsAFatalFaultWithAddressAndProcess) {
   EXPECT_EQ(faults_[0].when, clock_.now());
 }
 
+/// Below and above the number of its VA space.
+void give_many(os::FakeKernel& kernel, int from, std::size_t count) {
+  const os::Fd file = os::create_memory_file("many", 1).value();
+  for (std::size_t i = 0; i < count; ++i)
+    kernel.give_descriptor(target_pid, from + static_cast<int>(i), "socket:[9]",
+                           os::duplicate(file.get()).value());
+}
+
+TEST_F(UvmListenerTest, OneOfManyDescriptorsIsLookedThroughInSeveralTurns) {
+  give_many(kernel_, 100, 3 * os::most_descriptors_in_a_look);
+  kernel_.give_descriptor(target_pid, 5'000, uvm_path, FakeUvmTools::va_space());
+  UvmListener watcher = listener();
+  ASSERT_TRUE(watcher.start());
+  EXPECT_FALSE(watcher.attached());
+  ASSERT_TRUE(run_until([&] { return watcher.attached(); }));
+  tools_.post(fatal_fault(0x7000dead0000));
+  EXPECT_TRUE(run_until([&] { return faults_.size() == 1; }));
+}
+
+TEST_F(UvmListenerTest, WhatOneOfManyOpensLaterIsFoundToo) {
+  give_many(kernel_, 100, 3 * os::most_descriptors_in_a_look);
+  target_opens_a_va_space();
+  UvmListener watcher = listener();
+  ASSERT_TRUE(watcher.start());
+  EXPECT_TRUE(watcher.attached()) << "it is among the first";
+  settle();
+  kernel_.give_descriptor(target_pid, 5'000, uvm_path, FakeUvmTools::va_space());
+  watcher.look_again();
+  EXPECT_TRUE(run_until([&] { return watcher.attachments() == 2; }));
+  settle();
+  EXPECT_EQ(watcher.attachments(), 2U) << "a part of them does not show that the rest is gone";
+}
+
 TEST_F(UvmListenerTest, AsksForOneEventAtATime) {
   target_opens_a_va_space();
   UvmListener watcher = listener();

@@ -64,7 +64,7 @@ TEST_P(Hostile, HoldsUpNobody) {
   EXPECT_TRUE(std::holds_alternative<abi::Done>(answer));
   EXPECT_EQ(status_of("hostile")["active"]["pid"], hidden);
   if (how == "exec" || how == "lock") wait_until_not_answered(hidden);
-  if (how == "many") wait("its parts", [&] { return agent_->said("is looked at in parts"); });
+  if (how == "many") wait("its number", [&] { return agent_->said("what it opens is held late"); });
   send(pid_of(tenant), SIGKILL);
   wait_for_end(active);
   wait_for_end(standby);

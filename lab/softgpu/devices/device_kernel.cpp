@@ -150,6 +150,13 @@ Result<os::Fd> DeviceKernel::pidfd_getfd(const os::Fd& pidfd, int remote_number,
 Result<bool> DeviceKernel::is_same_file(pid_t pid, int remote_number, const os::Fd& fd) {
   return wrapped_->is_same_file(pid, remote_number, fd);
 }
+std::vector<Result<os::Fd>> DeviceKernel::pidfd_getfds(const os::Fd& pidfd,
+                                                       std::span<const os::DescriptorLink> wanted) {
+  return wrapped_->pidfd_getfds(pidfd, wanted);
+}
+std::vector<Result<bool>> DeviceKernel::are_same_files(pid_t pid, std::span<const os::FilePair> files) {
+  return wrapped_->are_same_files(pid, files);
+}
 Status DeviceKernel::send_signal(const os::Fd& pidfd, int signal) {
   return wrapped_->send_signal(pidfd, signal);
 }

@@ -50,6 +50,9 @@ class DeviceKernel final : public os::Kernel {
   Result<os::Fd> pidfd_open(pid_t pid) override;
   Result<os::Fd> pidfd_getfd(const os::Fd& pidfd, int remote_number, const std::string& link) override;
   Result<bool> is_same_file(pid_t pid, int remote_number, const os::Fd& fd) override;
+  std::vector<Result<os::Fd>> pidfd_getfds(const os::Fd& pidfd,
+                                           std::span<const os::DescriptorLink> wanted) override;
+  std::vector<Result<bool>> are_same_files(pid_t pid, std::span<const os::FilePair> files) override;
   Status send_signal(const os::Fd& pidfd, int signal) override;
   Result<std::unique_ptr<os::Standstill>> stop_all_but_writers(pid_t pid, const os::Fd& pipe) override;
   Result<std::optional<os::ExitStatus>> try_wait(pid_t pid) override;
