@@ -30,6 +30,8 @@ void tell(const std::string& line) { fmt::print(stderr, "firebreak-k8s: {}\n", l
 Result<OfferRules> rules_of(const PluginOptions& options) {
   OfferRules rules;
   rules.seats_of_domain = options.seats;
+  rules.agent_socket = options.socket_path;
+  rules.check_directory = seats::check_directory;
   rules.agent_patience = std::chrono::seconds(options.agent_patience_s);
   rules.shared_memory = options.shared_memory;
   auto library = seats::choose_guard_library(options.guard_library, options.without_guard);

@@ -7,16 +7,24 @@
 #include <utility>
 
 namespace firebreak::k8s {
+
 OfferKeeper::OfferKeeper(OfferRules rules)
     : rules_(std::move(rules)), offer_(std::make_shared<const Offer>()) {}
 
 bool OfferKeeper::agent_said(const link::StatusView& status, Monotonic now) {
   heard_at_ = now;
   Offer next;
+  const Status socket = status.tenants_socket.empty()
+                            ? Status{}
+                            : seats::check_tenants_socket(status.tenants_socket, rules_.agent_socket);
+  if (!socket) return replace(std::move(next), ": " + socket.error().message);
   next.common = {status.tenants_socket, rules_.guard_library, rules_.shared_memory};
   std::string reasons;
   for (const link::DomainView& domain : status.domains) {
     if (!seats::check_domain_name(domain.name)) continue;
+    const Status mounted = check_directory(status, domain.name);
+    if (!mounted) reasons += fmt::format("{}{}", reasons.empty() ? "" : ", ", mounted.error().message);
+    if (!mounted) continue;
     const bool is_healthy = link::takes_clients(status, domain);
     if (!is_healthy)
       reasons +=
@@ -25,6 +33,11 @@ bool OfferKeeper::agent_said(const link::StatusView& status, Monotonic now) {
       next.seats.push_back({seats::seat_name(domain.name, number), domain.name, domain.gpu, is_healthy});
   }
   return replace(std::move(next), reasons.empty() ? "" : ": not those of " + reasons);
+}
+
+Status OfferKeeper::check_directory(const link::StatusView& status, const std::string& domain) const {
+  if (!rules_.check_directory || status.tenants_socket.empty()) return {};
+  return rules_.check_directory(seats::domain_at(status.tenants_socket, domain));
 }
 
 bool OfferKeeper::agent_is_away(Monotonic now) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -13,6 +14,9 @@
 namespace firebreak::k8s {
 
 struct OfferRules {
+  std::string agent_socket;  ///< the tenants' one lies beside it
+  /// Whether a domain's directories are to be mounted (seats::check_directory); null: they are not looked at.
+  std::function<Status(const seats::SeatDomain&)> check_directory = nullptr;
   std::uint32_t seats_of_domain = 1;
   /// So long after its last word an agent that is away, as in a restart or an upgrade, changes nothing: MPS
   /// domains live on without it. Then nobody knows how they are, and no seat is healthy.
@@ -26,7 +30,8 @@ class OfferKeeper {
  public:
   explicit OfferKeeper(OfferRules rules);
 
-  /// Whether the offer is another one now. A domain whose name is no device's has no seats.
+  /// Whether the offer is another one now. A domain whose name is no device's has no seats, nor has one whose
+  /// directories are not to be mounted, and none has any where the tenants' socket lies elsewhere.
   bool agent_said(const link::StatusView& status, Monotonic now);
   bool agent_is_away(Monotonic now);
 
@@ -36,6 +41,7 @@ class OfferKeeper {
 
  private:
   bool replace(Offer next, std::string reasons);
+  Status check_directory(const link::StatusView& status, const std::string& domain) const;
 
   OfferRules rules_;
   SharedOffer offer_;

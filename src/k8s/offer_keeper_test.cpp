@@ -15,7 +15,20 @@ using testing::IsEmpty;
 class OfferKeeperTest : public testing::Test {
  protected:
   FakeClock clock;
-  OfferKeeper keeper{{2, std::chrono::seconds(30), "/guard.so", "/dev/shm"}};
+  OfferRules rules() {
+    OfferRules made;
+    made.agent_socket = "/run/firebreak/status.sock";
+    made.check_directory = [this](const seats::SeatDomain& domain) {
+      return domain.name == false_domain ? fail(ErrorCode::PermissionDenied, "it is a link") : Status();
+    };
+    made.seats_of_domain = 2;
+    made.agent_patience = std::chrono::seconds(30);
+    made.guard_library = "/guard.so";
+    made.shared_memory = "/dev/shm";
+    return made;
+  }
+  std::string false_domain;
+  OfferKeeper keeper{rules()};
   link::StatusView status;
 
   OfferKeeperTest() {
@@ -101,6 +114,30 @@ TEST_F(OfferKeeperTest, ADomainThatIsGoneAndOneWithAnOddNameHaveNoSeats) {
   status.domains = {{"b", "GPU-1", "serving"}, {"c/d", "GPU-1", "serving"}};
   EXPECT_TRUE(said());
   EXPECT_THAT(healthy(), ElementsAre("b-1", "b-2"));
+}
+
+// Of an agent that was taken over: no file of its choice is mounted.
+TEST_F(OfferKeeperTest, WhereTheTenantsSocketLiesElsewhereNothingIsOffered) {
+  said();
+  for (const char* elsewhere :
+       {"/etc/shadow", "/run/firebreak/../../etc/shadow", "/run/firebreak/a/socket", "/run",
+        "/run/firebreak/", "/run/firebreak/.", "/run/firebreak/..", "tenants.sock"}) {
+    status.tenants_socket = elsewhere;
+    EXPECT_TRUE(said()) << elsewhere;
+    EXPECT_THAT(keeper.offer()->seats, IsEmpty()) << elsewhere;
+    EXPECT_THAT(keeper.offer()->common.tenants_socket, IsEmpty()) << elsewhere;
+    EXPECT_THAT(keeper.described(), HasSubstr(elsewhere));
+  }
+  status.tenants_socket = "/run/firebreak/tenants.sock";
+  EXPECT_TRUE(said());
+  EXPECT_EQ(keeper.offer()->seats.size(), 4U);
+}
+
+TEST_F(OfferKeeperTest, ADomainWhoseDirectoriesAreNotToBeMountedHasNoSeats) {
+  false_domain = "a";
+  EXPECT_TRUE(said());
+  EXPECT_THAT(healthy(), ElementsAre("b-1", "b-2"));
+  EXPECT_THAT(keeper.described(), HasSubstr("it is a link"));
 }
 
 TEST_F(OfferKeeperTest, WhatWasGivenOutStaysAsItWas) {

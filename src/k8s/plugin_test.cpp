@@ -44,7 +44,9 @@ class PluginTest : public testing::Test {
 
   std::unique_ptr<Plugin> make_plugin() {
     return std::make_unique<Plugin>(
-        folder, OfferRules{2, std::chrono::seconds(30), "/usr/lib/guard.so", "/dev/shm"},
+        folder,
+        OfferRules{"/run/firebreak/status.sock", nullptr, 2, std::chrono::seconds(30), "/usr/lib/guard.so",
+                   "/dev/shm"},
         Plugin::Surroundings{clock, [this] { return answer; },
                              [this](const std::string& line) { lines.push_back(line); }});
   }

@@ -24,6 +24,8 @@ void tell(const std::string& line) { fmt::print(stderr, "firebreak-nri: {}\n", l
 /// One seat for each domain: here nobody counts by them.
 Result<k8s::OfferRules> rules_of(const NriOptions& options) {
   k8s::OfferRules rules;
+  rules.agent_socket = options.socket_path;
+  rules.check_directory = seats::check_directory;
   rules.agent_patience = std::chrono::seconds(options.agent_patience_s);
   rules.shared_memory = options.shared_memory;
   auto library = seats::choose_guard_library(options.guard_library, options.without_guard);

@@ -2,6 +2,8 @@
 #include "seats/seats.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
@@ -51,6 +53,28 @@ Status check_domain_name(std::string_view domain) {
       std::ranges::all_of(domain, is_fit))
     return {};
   return fail(ErrorCode::InvalidArgument, fmt::format("no device can have the name '{}'", domain));
+}
+
+Status check_tenants_socket(const std::string& tenants_socket, const std::string& agent_socket) {
+  const std::filesystem::path given(tenants_socket);
+  const auto directory = std::filesystem::absolute(agent_socket).lexically_normal().parent_path();
+  if (given == given.lexically_normal() && given.has_filename() && given.parent_path() == directory)
+    return {};
+  return fail(ErrorCode::PermissionDenied,
+              fmt::format("the agent says that its tenants' socket is {}, which is not in {}", tenants_socket,
+                          directory.string()));
+}
+
+Status check_directory(const SeatDomain& domain) {
+  const std::filesystem::path pipes(domain.pipe_directory);
+  for (const auto& each : {pipes.parent_path(), pipes}) {
+    struct stat found {};
+    const bool is_folder = ::lstat(each.c_str(), &found) == 0 && S_ISDIR(found.st_mode);
+    if (is_folder && (found.st_uid == 0 || found.st_uid == ::geteuid())) continue;
+    return fail(ErrorCode::PermissionDenied,
+                fmt::format("domain {}: {} is no folder of root's", domain.name, each.string()));
+  }
+  return {};
 }
 
 Result<std::string> choose_guard_library(const std::string& given, bool without_guard) {

@@ -62,6 +62,15 @@ std::string seat_name(std::string_view domain, std::uint32_t number);
 /// InvalidArgument: runtimes take no such name for a device.
 Status check_domain_name(std::string_view domain);
 
+// What an agent says is not mounted for its word alone: it may have been taken over (firebreakd --user), and
+// then it can make files in its own directory, and nothing in root's.
+
+/// PermissionDenied: the tenants' socket does not lie in the directory in which the agent's own socket is.
+Status check_tenants_socket(const std::string& tenants_socket, const std::string& agent_socket);
+/// PermissionDenied: a domain's folder, or its pipe directory, is a link, or is neither root's nor this
+/// process's user's.
+Status check_directory(const SeatDomain& domain);
+
 /// The guard that containers load: that one; where none is given, the one that was installed with the running
 /// program. Empty: they load none. NotFound: none was installed.
 Result<std::string> choose_guard_library(const std::string& given, bool without_guard);
