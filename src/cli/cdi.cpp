@@ -68,8 +68,13 @@ Result<CdiOptions> ask(const Options& options) {
   spec.common.tenants_socket = status->tenants_socket;
   const auto group = group_of(status->tenants_socket);
   if (!group) return propagate(group);
+  if (auto its = seats::check_tenants_socket(status->tenants_socket, options.socket_path); !its)
+    return propagate(its);
   if (!options.without_group) spec.group = *group;
   spec.domains = seats::domains_in(*status);
+  for (const seats::SeatDomain& domain : spec.domains) {
+    if (auto its = seats::check_directory(domain); !its) return propagate(its);
+  }
   const auto library = seats::choose_guard_library({}, options.without_guard);
   if (!library) return propagate(library);
   spec.common.guard_library = *library;

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "abi/spare_page.h"
+#include "cli/placed_environment.h"
 #include "fault/core_dump.h"
 #include "guard/guard.h"
 #include "guard/probe.h"
@@ -43,7 +44,15 @@ std::vector<std::pair<std::string, std::string>> without_what_is_its_own(
     return park::is_of_mode(each.first) || each.first == abi::spare_dumps_variable;
   };
   if (has_its_own || !parking) std::erase_if(placed, is_of_dumps);
-  return placed;
+  return without_dumps_to_files(std::move(placed));
+}
+
+/// The agent's word alone loads nothing here.
+Status check_environment(const abi::Placed& placed, const Environment& environment) {
+  // Of a real GPU nothing is needed that an agent may not say anyway.
+  const auto gpu = tenant_variable(placed, "FIREBREAK_GPU");
+  const auto own = gpu == "soft" ? platform::choose({}, *gpu) : fail(ErrorCode::NotFound, "it is real");
+  return check_placed_environment(environment, own ? own->environment : Environment{});
 }
 
 /// In a mount namespace of our own the agent's socket may lie elsewhere: where we have found it.
@@ -145,6 +154,7 @@ Status TenantProcess::spawn(const abi::Placed& placed) {
   os::SpawnRequest request;
   request.command = options_.command;
   request.environment = without_what_is_its_own(placed.environment, options_.parking);
+  if (const Status checked = check_environment(placed, request.environment); !checked) return checked;
   use_reachable_socket(request.environment, options_.socket_path);
   if (const Status added = add_preload(request, options_); !added) return added;
   if (options_.guard != Part::No) {

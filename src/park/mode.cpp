@@ -11,7 +11,6 @@ namespace {
 constexpr std::string_view enabling_variable = "CUDA_ENABLE_COREDUMP_ON_EXCEPTION";
 constexpr std::string_view lightweight_variable = "CUDA_ENABLE_LIGHTWEIGHT_COREDUMP";
 constexpr std::string_view prefix_of_others = "CUDA_COREDUMP_";
-constexpr std::string_view file_variable = "CUDA_COREDUMP_FILE";
 constexpr std::string_view progress_variable = "CUDA_COREDUMP_SHOW_PROGRESS";
 constexpr std::string_view flags_variable = "CUDA_COREDUMP_GENERATION_FLAGS";
 /// Without them a dump has all device memory, and takes its clients' time.
@@ -35,7 +34,7 @@ Environment mode_environment(const std::string& dump_path) {
   return {{std::string(enabling_variable), "1"},
           {std::string(lightweight_variable), "1"},
           {std::string(progress_variable), "1"},
-          {std::string(file_variable), dump_path},
+          {std::string(dump_file_variable), dump_path},
           {std::string(flags_variable), std::string(flags)}};
 }
 
@@ -45,7 +44,7 @@ bool is_of_mode(std::string_view variable) {
 }
 
 std::string dump_path_in(std::string_view environment) {
-  const auto path = variable_in(environment, file_variable);
+  const auto path = variable_in(environment, dump_file_variable);
   if (!path) return {};
   for (const auto& [name, value] : mode_environment(std::string(*path))) {
     if (variable_in(environment, name) != value) return {};

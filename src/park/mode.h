@@ -13,6 +13,9 @@
 
 namespace firebreak::park {
 
+/// The variable that says where a dump goes.
+inline constexpr std::string_view dump_file_variable = "CUDA_COREDUMP_FILE";
+
 using Environment = std::vector<std::pair<std::string, std::string>>;
 
 /// The value of a variable in an environment as /proc/PID/environ has it; empty: it has none, or is not set.

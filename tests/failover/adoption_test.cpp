@@ -87,6 +87,17 @@ TEST_F(Adoption, IsAskedOfTheNextAgentAndTheProgramBegins) {
   EXPECT_EQ(run_->exit_status(), 7);
 }
 
+// One that was taken over, and `firebreak run` may be root's.
+TEST_F(Adoption, AnAgentThatWantsALibraryLoadedGetsNoProgramStarted) {
+  const std::string begun = sandbox_.file("begun");
+  start_asking({"touch", begun});
+  answer(abi::Placed{{{"FIREBREAK_ROLE", "active"}, {"LD_AUDIT", "/tmp/library.so"}}, returns_ms});
+  wait_for_end(*run_);
+  EXPECT_EQ(run_->exit_status(), 1);
+  EXPECT_THAT(run_->actor->record().last_words, testing::HasSubstr("LD_AUDIT"));
+  EXPECT_FALSE(std::filesystem::exists(begun));
+}
+
 TEST_F(Adoption, NothingBeginsBeforeTheAgentFollowsIt) {
   const std::string begun = sandbox_.file("begun");
   start_placed({"touch", begun}, returns_ms);

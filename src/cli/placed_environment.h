@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What an agent may put into the environment of a tenant's program. An agent of its own user (firebreakd
+/// --user) may have been taken over, and `firebreak run` may be root's: so the agent says to which domain the
+/// program belongs, and nothing that has a library loaded or a file written.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+
+namespace firebreak::cli {
+
+using Environment = std::vector<std::pair<std::string, std::string>>;
+
+/// `own`: what the GPU of this process needs, which the agent may say as well. PermissionDenied: something
+/// else is there, and what. Any thread.
+Status check_placed_environment(const Environment& placed, const Environment& own);
+
+/// The same without the core dump mode, where dumps would go to something else than a pipe.
+Environment without_dumps_to_files(Environment placed);
+
+}  // namespace firebreak::cli
