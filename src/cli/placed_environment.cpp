@@ -15,7 +15,8 @@ namespace {
 
 /// Of CUDA's and ours what names a domain, a tenant and its limits. CUDA_INJECTION64_PATH and
 /// FIREBREAK_CUDA_LIBRARY, for two, name libraries.
-constexpr std::array<std::string_view, 12> names{
+constexpr std::array<std::string_view, 13> names{
+    "CUDA_MPS_LOG_DIRECTORY",
     "CUDA_MPS_PIPE_DIRECTORY",
     "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE",
     "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT",
@@ -55,6 +56,13 @@ Environment without_dumps_to_files(Environment placed) {
       placed, [](const auto& variable) { return is_of_dumps(variable.first) && !is_harmless(variable); });
   if (is_any) std::erase_if(placed, [](const auto& variable) { return is_of_dumps(variable.first); });
   return placed;
+}
+
+void prefer_own_driver(Environment& placed, const Environment& own) {
+  for (auto& [name, value] : placed) {
+    const auto found = std::ranges::find(own, name, [](const auto& each) { return each.first; });
+    if (name == "LD_LIBRARY_PATH" && found != own.end()) value = found->second;
+  }
 }
 
 Status check_placed_environment(const Environment& placed, const Environment& own) {

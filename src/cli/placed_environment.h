@@ -18,6 +18,9 @@ using Environment = std::vector<std::pair<std::string, std::string>>;
 /// else is there, and what. Any thread.
 Status check_placed_environment(const Environment& placed, const Environment& own);
 
+/// The software GPU's driver is where it is installed here, and not where the agent has it.
+void prefer_own_driver(Environment& placed, const Environment& own);
+
 /// The same without the core dump mode, where dumps would go to something else than a pipe.
 Environment without_dumps_to_files(Environment placed);
 

@@ -51,7 +51,11 @@ TEST_F(PlacedEnvironment, HasNoLibraryLoadedAndNoFileWritten) {
 TEST_F(PlacedEnvironment, MaySayWhatTheGpuHereNeeds) {
   const Environment own{{"LD_LIBRARY_PATH", "/soft"}};
   EXPECT_TRUE(check_placed_environment({{"LD_LIBRARY_PATH", "/soft"}}, own));
-  EXPECT_FALSE(check_placed_environment({{"LD_LIBRARY_PATH", "/tmp"}}, own));
+  Environment another{{"FIREBREAK_ROLE", "active"}, {"LD_LIBRARY_PATH", "/tmp"}};
+  EXPECT_FALSE(check_placed_environment(another, own));
+  prefer_own_driver(another, own);
+  EXPECT_EQ(another[1].second, "/soft");
+  EXPECT_TRUE(check_placed_environment(another, own));
 }
 
 TEST_F(PlacedEnvironment, HasDumpsGoToPipesAlone) {

@@ -48,11 +48,13 @@ std::vector<std::pair<std::string, std::string>> without_what_is_its_own(
 }
 
 /// The agent's word alone loads nothing here.
-Status check_environment(const abi::Placed& placed, const Environment& environment) {
+Status check_environment(const abi::Placed& placed, Environment& environment) {
   // Of a real GPU nothing is needed that an agent may not say anyway.
   const auto gpu = tenant_variable(placed, "FIREBREAK_GPU");
   const auto own = gpu == "soft" ? platform::choose({}, *gpu) : fail(ErrorCode::NotFound, "it is real");
-  return check_placed_environment(environment, own ? own->environment : Environment{});
+  const Environment needed = own ? own->environment : Environment{};
+  prefer_own_driver(environment, needed);
+  return check_placed_environment(environment, needed);
 }
 
 /// In a mount namespace of our own the agent's socket may lie elsewhere: where we have found it.
