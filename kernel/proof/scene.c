@@ -13,7 +13,7 @@
 
 #define INNOCENTS	2
 #define STEP_US		5000
-#define READY_MS	30000
+#define READY_MS	180000
 #define END_MS		20000
 /* By the clock: less than the longest time until SIGKILL, so that who is to be killed at once is not killed late instead. */
 #define FAULTER_MS	50000
