@@ -285,5 +285,9 @@ const struct fault_class fault_classes[] = {
 	  .foresees = "foreseen fault gone spared", .as_ever = true },
 	{ "mode 1, killed while its program runs", killed, 1, .kill = true, .report = true,
 	  .foresees = "foreseen fault termination deferred", .as_ever = true },
+	{ "a fault whose page is mapped while the batch fails", mapped_meanwhile, 2, .looks = 7, .test_delay_ms = 10,
+	  .kill_delay_ms = 60000, .counts = "fault no_range spared" },
+	{ "mode 1, nothing is done", only_reported, 1, .report = true, .looks = 11, .kill_delay_ms = 100,
+	  .foresees = "foreseen condemned", .as_ever = true },
 };
 const unsigned int fault_class_count = sizeof(fault_classes) / sizeof(fault_classes[0]);

@@ -200,11 +200,6 @@ uint32_t mode_turned_off(struct client *client, struct scene *scene)
 	return several(client, PROOF_CHANNEL_SM, GPU_MODEL_STORE, NOWHERE + GIB, STRIDE, 1);
 }
 
-static void found(const struct client *client, struct scene *scene, bool right)
-{
-	atomic_fetch_add(&scene->part[client->number - 1].as_it_should, right);
-}
-
 /* All within 512 MiB, of which a range keeps sinks from being larger than 2 MiB. */
 static void many_small_sinks(struct client *client)
 {

@@ -2,7 +2,13 @@
 /* Fatal faults in managed ranges: permission, with and without a policy for the pages' place, and no memory to serve one. */
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 #include "faults.h"
+
+#define FAILING_BLOCKS	16
+#define MAPPING_CLIENTS	6
+#define MAPPING_FIRST_NUMBER	10
+#define MAPPED_AFTER_MS	500
 
 static void load_all(struct client *client)
 {
@@ -83,4 +89,58 @@ uint32_t out_of_memory(struct client *client, struct scene *scene)
 	set_preferred_location(client, memory, SIZE, false);
 	fail_cpu_pages(client, memory, SIZE);
 	return store_all(client);
+}
+
+/* Each of these blocks fails in a batch of its own, and the last ones long after the first. */
+static void fail_again_and_again(struct client *client, struct scene *scene)
+{
+	char *memory = managed_map(client, MANAGED, FAILING_BLOCKS * STRIDE);
+	struct gpu_model_access accesses[FAILING_BLOCKS];
+	uint32_t program, i;
+
+	set_preferred_location(client, memory, FAILING_BLOCKS * STRIDE, false);
+	fail_cpu_pages(client, memory, FAILING_BLOCKS * STRIDE);
+	for (i = 0; i < FAILING_BLOCKS; i++)
+		accesses[i] = (struct gpu_model_access){ MANAGED + i * STRIDE, 1, GPU_MODEL_STORE, 8 };
+	program = launch(client, PROOF_CHANNEL_SM, GPU_MODEL_LANES_MAX, accesses, FAILING_BLOCKS, 1);
+	atomic_store(&scene->failing, 1);
+	while (wait_for(client, program, WAIT_MS, NULL, 0).state == GPU_MODEL_RUNNING)
+		;
+	atomic_store(&scene->failing, 0);
+	_exit(0);
+}
+
+/* UVM sorts a batch by where its VA spaces lie, so one of several comes before the one that fails. */
+static void map_what_is_faulted_on(struct client *client, struct scene *scene)
+{
+	uint64_t spared = module_counted("fault no_range spared");
+	struct client clients[MAPPING_CLIENTS] = { *client };
+	uint32_t programs[MAPPING_CLIENTS], waited, i;
+
+	for (i = 1; i < MAPPING_CLIENTS; i++)
+		clients[i] = client_open(MAPPING_FIRST_NUMBER + i, client->gpu);
+	while (!atomic_load(&scene->failing))
+		usleep(1000);
+	for (i = 0; i < MAPPING_CLIENTS; i++)
+		programs[i] = several(&clients[i], PROOF_CHANNEL_SM, GPU_MODEL_STORE, NOWHERE + i * STRIDE, STRIDE, 1);
+	for (waited = 0; waited < MAPPED_AFTER_MS && module_counted("fault no_range spared") == spared; waited++)
+		usleep(1000);
+	for (i = 0; i < MAPPING_CLIENTS; i++)
+		managed_map(&clients[i], NOWHERE + i * STRIDE, STRIDE);
+	found(client, scene, atomic_load(&scene->failing));
+	for (i = 0; i < MAPPING_CLIENTS; i++)
+		found(client, scene, programs[i] && wait_for(&clients[i], programs[i], WAIT_MS, NULL, 0).state == GPU_MODEL_DONE &&
+				     *(volatile uint64_t *)(NOWHERE + i * STRIDE) == 1);
+	for (i = 1; i < MAPPING_CLIENTS; i++)
+		client_close(&clients[i]);
+	_exit(0);
+}
+
+/* One client's memory cannot be had; another maps what it faulted on while the batches fail, and has done nothing wrong. */
+uint32_t mapped_meanwhile(struct client *client, struct scene *scene)
+{
+	if (client->number == 1)
+		fail_again_and_again(client, scene);
+	map_what_is_faulted_on(client, scene);
+	return 0;
 }

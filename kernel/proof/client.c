@@ -16,6 +16,7 @@
 
 #define UVM_DEVICE	"/dev/nvidia-uvm"
 #define MODEL_DEVICE	"/dev/gpu-model"
+#define COUNTERS	"/proc/driver/nvidia-uvm/fault_isolation"
 
 static void print_end(FILE *to, const char *path, unsigned int lines)
 {
@@ -49,8 +50,8 @@ void die(const char *format, ...)
 
 void print_events(void)
 {
-	print_end(stdout, "/proc/driver/nvidia-uvm/fault_isolation", 30);
-	print_end(stdout, "/proc/driver/nvidia-uvm/fault_isolation_events", 30);
+	print_end(stdout, COUNTERS, 30);
+	print_end(stdout, COUNTERS "_events", 30);
 	print_end(stdout, MODEL_DEVICE, 80);
 }
 
@@ -123,6 +124,14 @@ void client_add_gpu(struct client *client, uint32_t gpu)
 	channel_register(client, gpu, PROOF_CHANNEL_SM, GPU_MODEL_ENGINE_SM);
 	channel_register(client, gpu, PROOF_CHANNEL_COPY, GPU_MODEL_ENGINE_COPY);
 	channel_register(client, gpu, PROOF_CHANNEL_HOST, GPU_MODEL_ENGINE_HOST);
+}
+
+void client_add_channel(struct client *client, uint32_t channel, uint32_t group)
+{
+	struct client in_group = *client;
+
+	in_group.group = group;
+	channel_register(&in_group, client->gpu, channel, GPU_MODEL_ENGINE_SM);
 }
 
 static struct client open_with(uint32_t number, uint32_t gpu, uint32_t group, uint64_t flags)
@@ -391,4 +400,19 @@ uint32_t module_set(const char *name, uint32_t value)
 	if (fclose(setting) != 0)
 		die("%s", path);
 	return before;
+}
+
+uint64_t module_counted(const char *what)
+{
+	FILE *counters = fopen(COUNTERS, "r");
+	uint64_t found = 0;
+	char line[128];
+
+	if (!counters)
+		return 0;
+	while (fgets(line, sizeof(line), counters))
+		if (strncmp(line, what, strlen(what)) == 0)
+			sscanf(line + strlen(what), " %lu", &found);
+	fclose(counters);
+	return found;
 }

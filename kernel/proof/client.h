@@ -37,6 +37,8 @@ struct client client_open_alone(uint32_t number, uint32_t gpu);
 /* One that UVM associates with no process's mm, as any that shares its descriptor with others. */
 struct client client_open_without_mm(uint32_t number, uint32_t gpu);
 void client_add_gpu(struct client *client, uint32_t gpu);
+/* One more, for programs of SMs. */
+void client_add_channel(struct client *client, uint32_t channel, uint32_t group);
 void client_close(struct client *client);
 
 void *managed_map(struct client *client, uint64_t address, size_t size);
@@ -77,6 +79,8 @@ struct gpu_model_wait run_one(struct client *client, uint32_t channel, uint32_t 
 
 /* A setting of the patched module. Returns what it was, 0 on a stock one. */
 uint32_t module_set(const char *name, uint32_t value);
+/* A counter of the patched module, 0 where it has counted none. */
+uint64_t module_counted(const char *what);
 
 struct gpu_model_status model_status(uint32_t gpu);
 void model_set(const char *name, int64_t value);

@@ -13,12 +13,20 @@
 #define FATAL_COUNT	20
 #define WAIT_MS		30000
 
+/* What the client looked at is as it has to be, or not. */
+static inline void found(const struct client *client, struct scene *scene, bool right)
+{
+	atomic_fetch_add(&scene->part[client->number - 1].as_it_should, right);
+}
+
 fault_function managed_permission_cpu;
 fault_function managed_permission_gpu;
 fault_function managed_policy_cpu;
 fault_function managed_policy_gpu;
 fault_function managed_policy_doubled;
 fault_function out_of_memory;
+fault_function mapped_meanwhile;
+fault_function only_reported;
 
 fault_function main_thread_ended;
 fault_function main_thread_ended_in_order;

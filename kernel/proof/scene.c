@@ -13,7 +13,7 @@
 
 #define INNOCENTS	2
 #define STEP_US		5000
-#define READY_MS	30000
+#define READY_MS	180000
 #define END_MS		20000
 /* By the clock: less than the longest time until SIGKILL, so that who is to be killed at once is not killed late instead. */
 #define FAULTER_MS	50000
@@ -23,22 +23,6 @@
 #define ROUNDS_AFTER	3
 #define COUNTERS	"/proc/driver/nvidia-uvm/fault_isolation"
 #define SERVERS		"/proc/driver/nvidia-uvm/fault_isolation_servers"
-
-/* Of the patched module's counters, 0 where it has counted none. */
-static uint64_t counted(const char *what)
-{
-	FILE *counters = fopen(COUNTERS, "r");
-	uint64_t found = 0;
-	char line[128];
-
-	if (!counters)
-		return 0;
-	while (fgets(line, sizeof(line), counters))
-		if (strncmp(line, what, strlen(what)) == 0)
-			sscanf(line + strlen(what), " %lu", &found);
-	fclose(counters);
-	return found;
-}
 
 static bool all_ready(struct scene *scene, uint32_t clients)
 {
@@ -173,7 +157,7 @@ static uint64_t counted_in_all(const char *what, const char *having)
 
 static uint64_t stalls_counted(void)
 {
-	return counted_in_all("stall_us ", "under_") + counted("stall_us longer");
+	return counted_in_all("stall_us ", "under_") + module_counted("stall_us longer");
 }
 
 /* How often the kernel's log has the words. */
@@ -231,7 +215,7 @@ static uint64_t condemned_now(void)
 
 static void look_around(struct verdict *verdict)
 {
-	uint64_t kib = counted("table_kib"), listed = condemned_now();
+	uint64_t kib = module_counted("table_kib"), listed = condemned_now();
 
 	if (kib > verdict->table_kib)
 		verdict->table_kib = kib;
@@ -258,7 +242,7 @@ static bool wait_for_ends(struct scene *scene, const struct fault_class *class, 
 	}
 	if (class->to_the_end)
 		shorten_grace(class, grace_ms);
-	for (waited = 0; class->to_the_end && waited < GONE_MS * 1000 && counted("clients") > INNOCENTS &&
+	for (waited = 0; class->to_the_end && waited < GONE_MS * 1000 && module_counted("clients") > INNOCENTS &&
 	     !innocents_dead(scene, class); waited += STEP_US) {
 		look_around(verdict);
 		usleep(STEP_US);
@@ -281,7 +265,7 @@ bool left_nothing(bool two_gpus, char *text, size_t size)
 	for (tries = 0; tries < 600 && left; tries++) {
 		status = total_status(two_gpus);
 		left = status.spaces + status.user_channels + status.programs + status.memories + status.rm_allocations +
-		       status.pma_bytes + counted("clients") + counted("sinks") + counted("foreseen sinks");
+		       status.pma_bytes + module_counted("clients") + module_counted("sinks") + module_counted("foreseen sinks");
 		if (left)
 			usleep(50000);
 	}
@@ -310,11 +294,11 @@ static struct verdict play_once(const struct fault_class *class, uint32_t seed, 
 	uint32_t clients = class->faulters + INNOCENTS;
 	struct gpu_model_status before = total_status(class->two_gpus), after;
 	struct verdict verdict = { .innocents_live = true, .values_right = true };
-	uint64_t deferred = counted("fault termination deferred"), contained = counted_in_all("fault ", " contained ");
+	uint64_t deferred = module_counted("fault termination deferred"), contained = counted_in_all("fault ", " contained ");
 	uint64_t stalls = stalls_counted();
 	uint64_t said_before = class->says ? said(class->says) : 0;
-	uint64_t counter = class->counts ? counted(class->counts) : 0;
-	uint64_t foreseen = class->foresees ? counted(class->foresees) : 0;
+	uint64_t counter = class->counts ? module_counted(class->counts) : 0;
+	uint64_t foreseen = class->foresees ? module_counted(class->foresees) : 0;
 	pid_t pids[SCENE_CLIENTS_MAX] = { 0 };
 	uint32_t i, waited;
 
@@ -342,13 +326,13 @@ static struct verdict play_once(const struct fault_class *class, uint32_t seed, 
 	end_grace(class->two_gpus);
 	verdict.clean = left_nothing(class->two_gpus, verdict.left, sizeof(verdict.left));
 	after = total_status(class->two_gpus);
-	verdict.deferred = counted("fault termination deferred") - deferred;
+	verdict.deferred = module_counted("fault termination deferred") - deferred;
 	verdict.contained = counted_in_all("fault ", " contained ") - contained;
 	verdict.said = class->says ? said(class->says) - said_before : 0;
-	verdict.counted = class->counts ? counted(class->counts) - counter : 0;
-	verdict.foreseen = class->foresees ? counted(class->foresees) - foreseen : 0;
+	verdict.counted = class->counts ? module_counted(class->counts) - counter : 0;
+	verdict.foreseen = class->foresees ? module_counted(class->foresees) - foreseen : 0;
 	verdict.stalls = stalls_counted() - stalls;
-	verdict.longest_stall_us = counted("stall_us longest");
+	verdict.longest_stall_us = module_counted("stall_us longest");
 	verdict.lock = lock_times_end();
 	verdict.resets = after.resets - before.resets;
 	verdict.reported = after.reported - before.reported;

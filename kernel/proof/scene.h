@@ -31,6 +31,7 @@ struct scene {
 	atomic_int stop;
 	uint32_t gpu;		/* of the faulting client */
 	uint32_t seed;
+	atomic_int failing;	/* the service of a batch fails, again and again */
 	struct part part[SCENE_CLIENTS_MAX];
 };
 

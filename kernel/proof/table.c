@@ -38,7 +38,8 @@ static bool as_expected(const struct fault_class *class, const struct verdict *v
 	if (class->alone && !class->no_fault)
 		return verdict->innocents_live && verdict->values_right && verdict->resets == 1 && verdict->clean;
 	if (patched && class->as_ever)
-		return !verdict->innocents_live && verdict->values_right && verdict->resets > 0 && verdict->clean;
+		return !verdict->innocents_live && verdict->values_right && verdict->resets > 0 && verdict->clean &&
+		       verdict->as_it_should == class->looks;
 	if (!patched && class->no_fault)
 		return verdict->innocents_live && verdict->resets == 0 && verdict->clean;
 	if (!patched)

@@ -268,17 +268,28 @@ static bool is_innocent(uvm_gpu_t *gpu, const uvm_fault_buffer_entry_t *fault_en
 static void log_spared(uvm_gpu_t *gpu, const uvm_fault_buffer_entry_t *fault_entry, uvm_fault_isolation_outcome_t outcome)
 {
     uvm_fault_isolation_event_t event = event_for(gpu, fault_entry->va_space->fault_isolation, fault_entry);
+    uvm_va_range_t *va_range;
+    uvm_va_block_t *va_block;
 
-    event.fault_class = UVM_FAULT_ISOLATION_CLASS_MANAGED;
+    event.fault_class = classify(fault_entry->va_space, fault_entry->fault_address, &va_range, &va_block);
     event.outcome = outcome;
     event.foreseen = UVM_FAULT_ISOLATION_OUTCOME_SPARED;
     uvm_fault_isolation_log(&event);
 }
 
+// A cancel for the fatal faults of one VA space has fetched them anew, under that space's locks. In a batch that failed in another VA space
+// an entry is as it was: its client may have mapped the page since.
+static bool may_be_out_of_date(uvm_gpu_t *gpu, const uvm_fault_buffer_entry_t *fault_entry)
+{
+    const struct mm_struct *service_mm = uvm_fault_isolation_service_mm(gpu);
+
+    return service_mm && fault_entry->va_space->va_space_mm.mm != service_mm;
+}
+
 // Takes the entry's reason with it, as the look at those behind it asks for.
 static bool is_to_spare(uvm_gpu_t *gpu, uvm_fault_buffer_entry_t *fault_entry)
 {
-    if (fault_entry->is_fatal)
+    if (fault_entry->is_fatal && !may_be_out_of_date(gpu, fault_entry))
         return false;
 
     if (uvm_fault_isolation_test_delay_ms() > 0)

@@ -44,7 +44,7 @@ bool uvm_fault_isolation_shares_group(uvm_va_space_t *va_space)
     return shares;
 }
 
-// Only where a sparse PTE takes the place of what the fault missed.
+// Only where a sparse PTE takes the place of what the fault missed. With MIG UVM cancels in another way, and nobody has tried that.
 static bool is_curable(uvm_gpu_va_space_t *gpu_va_space, const uvm_fault_buffer_entry_t *fault_entry)
 {
     uvm_gpu_t *gpu = gpu_va_space->gpu;
@@ -54,6 +54,7 @@ static bool is_curable(uvm_gpu_va_space_t *gpu_va_space, const uvm_fault_buffer_
            uvm_fault_isolation_sparse_supported(gpu) &&
            uvm_fault_isolation_self_test_passed(gpu) &&
            !g_uvm_global.conf_computing_enabled &&
+           !gpu->parent->smc.enabled &&
            !gpu_va_space->ats.enabled &&
            uvm_gpu_can_address(gpu, UVM_ALIGN_DOWN(fault_entry->fault_address, UVM_PAGE_SIZE_64K), UVM_PAGE_SIZE_64K);
 }

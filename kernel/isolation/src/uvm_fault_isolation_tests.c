@@ -131,7 +131,7 @@ static NV_STATUS test_policy(uvm_gpu_va_space_t *gpu_va_space, bool shares_group
     uvm_fault_isolation_client_t *client = gpu_va_space->va_space->fault_isolation;
     uvm_fault_buffer_entry_t good = fault_at(gpu_va_space, UVM_FAULT_ISOLATION_TEST_START, true);
     uvm_fault_buffer_entry_t physical = good, fatal = good, outside = good;
-    uvm_fault_isolation_outcome_t with_ats, doubtful, unknown, condemned;
+    uvm_fault_isolation_outcome_t with_ats, with_mig, confidential, doubtful, unknown, condemned;
 
     physical.is_virtual = false;
     fatal.fault_type = UVM_FAULT_TYPE_FATAL;
@@ -148,6 +148,14 @@ static NV_STATUS test_policy(uvm_gpu_va_space_t *gpu_va_space, bool shares_group
     with_ats = uvm_fault_isolation_decide(gpu_va_space, &good);
     gpu_va_space->ats.enabled = false;
 
+    gpu_va_space->gpu->parent->smc.enabled = true;
+    with_mig = uvm_fault_isolation_decide(gpu_va_space, &good);
+    gpu_va_space->gpu->parent->smc.enabled = false;
+
+    g_uvm_global.conf_computing_enabled = true;
+    confidential = uvm_fault_isolation_decide(gpu_va_space, &good);
+    g_uvm_global.conf_computing_enabled = false;
+
     client->is_doubtful = true;
     doubtful = uvm_fault_isolation_decide(gpu_va_space, &good);
     client->is_doubtful = false;
@@ -161,6 +169,8 @@ static NV_STATUS test_policy(uvm_gpu_va_space_t *gpu_va_space, bool shares_group
     gpu_va_space->va_space->fault_isolation = client;
 
     TEST_CHECK_RET(with_ats == UVM_FAULT_ISOLATION_OUTCOME_UNSUPPORTED);
+    TEST_CHECK_RET(with_mig == UVM_FAULT_ISOLATION_OUTCOME_UNSUPPORTED);
+    TEST_CHECK_RET(confidential == UVM_FAULT_ISOLATION_OUTCOME_UNSUPPORTED);
     TEST_CHECK_RET(doubtful == UVM_FAULT_ISOLATION_OUTCOME_DOUBT);
     TEST_CHECK_RET(unknown == UVM_FAULT_ISOLATION_OUTCOME_DOUBT);
     TEST_CHECK_RET(condemned == UVM_FAULT_ISOLATION_OUTCOME_CONTAINED);
