@@ -94,6 +94,7 @@ TEST_F(UvmListenerTest, WhatOneOfManyOpensLaterIsFoundToo) {
   watcher.look_again();
   EXPECT_TRUE(run_until([&] { return watcher.attachments() == 2; }));
   settle();
+  watcher.look_again();
   EXPECT_EQ(watcher.attachments(), 2U) << "a part of them does not show that the rest is gone";
 }
 
