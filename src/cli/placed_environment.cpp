@@ -36,10 +36,6 @@ bool is_pipe(const std::string& path) {
   return ::lstat(path.c_str(), &info) == 0 && S_ISFIFO(info.st_mode);
 }
 
-bool is_of_dumps(const std::string& name) {
-  return park::is_of_mode(name) || name == abi::spare_dumps_variable;
-}
-
 /// What dumps make no file: each variable of the mode has one value, but for where they go.
 bool is_harmless(const std::pair<std::string, std::string>& variable) {
   const auto& [name, value] = variable;
@@ -50,6 +46,10 @@ bool is_harmless(const std::pair<std::string, std::string>& variable) {
 }
 
 }  // namespace
+
+bool is_of_dumps(const std::string& name) {
+  return park::is_of_mode(name) || name == abi::spare_dumps_variable;
+}
 
 Environment without_dumps_to_files(Environment placed) {
   const bool is_any = std::ranges::any_of(

@@ -21,6 +21,9 @@ Status check_placed_environment(const Environment& placed, const Environment& ow
 /// The software GPU's driver is where it is installed here, and not where the agent has it.
 void prefer_own_driver(Environment& placed, const Environment& own);
 
+/// Whether a variable of that name sets something of the core dump mode.
+bool is_of_dumps(const std::string& name);
+
 /// The same without the core dump mode, where dumps would go to something else than a pipe.
 Environment without_dumps_to_files(Environment placed);
 

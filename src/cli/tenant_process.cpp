@@ -40,10 +40,8 @@ std::vector<std::pair<std::string, std::string>> without_what_is_its_own(
     return park::is_of_mode(variable.first) && os::environment_variable(variable.first).has_value();
   });
   // A pipe that nobody reads would hold up whoever dumps into it.
-  const auto is_of_dumps = [](const auto& each) {
-    return park::is_of_mode(each.first) || each.first == abi::spare_dumps_variable;
-  };
-  if (has_its_own || !parking) std::erase_if(placed, is_of_dumps);
+  if (has_its_own || !parking)
+    std::erase_if(placed, [](const auto& each) { return is_of_dumps(each.first); });
   return without_dumps_to_files(std::move(placed));
 }
 
