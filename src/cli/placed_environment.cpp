@@ -15,7 +15,7 @@ namespace {
 
 /// Of CUDA's and ours what names a domain, a tenant and its limits. CUDA_INJECTION64_PATH and
 /// FIREBREAK_CUDA_LIBRARY, for two, name libraries.
-constexpr std::array<std::string_view, 13> names{
+constexpr std::array<std::string_view, 12> names{
     "CUDA_MPS_LOG_DIRECTORY",
     "CUDA_MPS_PIPE_DIRECTORY",
     "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE",
@@ -25,7 +25,6 @@ constexpr std::array<std::string_view, 13> names{
     "FIREBREAK_GPU",
     "FIREBREAK_ROLE",
     "FIREBREAK_SOCKET",
-    "FIREBREAK_SOFTGPU_DIR",
     "FIREBREAK_TENANT",
     "FIREBREAK_TOKEN",
     abi::spare_variable,
@@ -65,10 +64,12 @@ void prefer_own_driver(Environment& placed, const Environment& own) {
   }
 }
 
-Status check_placed_environment(const Environment& placed, const Environment& own) {
+Status check_placed_environment(const Environment& placed, const Environment& own,
+                                const std::string& state_variable) {
   for (const auto& variable : placed) {
     if (std::ranges::find(names, variable.first) != names.end()) continue;
     if (std::ranges::find(own, variable) != own.end()) continue;
+    if (!state_variable.empty() && variable.first == state_variable) continue;
     if (is_of_dumps(variable.first) && is_harmless(variable)) continue;
     return fail(ErrorCode::PermissionDenied, "the agent wants " + variable.first +
                                                  " in the program's environment, which is not its to say");

@@ -14,9 +14,10 @@ namespace firebreak::cli {
 
 using Environment = std::vector<std::pair<std::string, std::string>>;
 
-/// `own`: what the GPU of this process needs, which the agent may say as well. PermissionDenied: something
-/// else is there, and what. Any thread.
-Status check_placed_environment(const Environment& placed, const Environment& own);
+/// `own`: what the GPU of this process needs, which the agent may say as well; `state_variable`: that which
+/// tells several software GPUs apart. PermissionDenied: something else is there, and what. Any thread.
+Status check_placed_environment(const Environment& placed, const Environment& own,
+                                const std::string& state_variable = {});
 
 /// The software GPU's driver is where it is installed here, and not where the agent has it.
 void prefer_own_driver(Environment& placed, const Environment& own);

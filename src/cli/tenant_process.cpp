@@ -52,7 +52,7 @@ Status check_environment(const abi::Placed& placed, Environment& environment) {
   const auto own = gpu == "soft" ? platform::choose({}, *gpu) : fail(ErrorCode::NotFound, "it is real");
   const Environment needed = own ? own->environment : Environment{};
   prefer_own_driver(environment, needed);
-  return check_placed_environment(environment, needed);
+  return check_placed_environment(environment, needed, own ? own->state_variable : std::string());
 }
 
 /// In a mount namespace of our own the agent's socket may lie elsewhere: where we have found it.
