@@ -29,6 +29,16 @@ class Keeper : public FakeDaemonTest {
     quick.domain.server_end_timeout = std::chrono::hours(1);
     return quick;
   }
+  /// By another kernel, and that server is known.
+  std::unique_ptr<DomainKeeper> keep_with(os::Kernel& kernel, const KeeperOptions& with,
+                                          const Stranger& server) {
+    auto keeper =
+        std::move(DomainKeeper::start(kernel, with, {.on_news = [](const std::string&) {}}).value());
+    write("answers/get_server_list", std::to_string(server.pid) + "\n");
+    keeper->look_for_servers();
+    wait_for_server(*keeper, server.pid);
+    return keeper;
+  }
   std::unique_ptr<DomainKeeper> keep(const KeeperOptions& with) {
     KeeperCallbacks callbacks;
     callbacks.on_news = [this](const std::string& news) {
@@ -234,13 +244,8 @@ TEST_F(Keeper, WhoHasTheNumberOfAServerThatWasIsNone) {
   NumberTakenKernel kernel;
   KeeperOptions options = quick();
   options.fault_lasts = std::chrono::hours(1);
-  auto started = DomainKeeper::start(kernel, options, {.on_news = [](const std::string&) {}});
-  ASSERT_TRUE(started);
-  const auto keeper = std::move(*started);
   const Stranger server = this->server();
-  write("answers/get_server_list", std::to_string(server.pid) + "\n");
-  keeper->look_for_servers();
-  wait_for_server(*keeper, server.pid);
+  const auto keeper = keep_with(kernel, options, server);
   kill(server.pid);
   end_of(server);
   EXPECT_TRUE(keeper->is_server(server.pid)) << "nobody has its number";
@@ -250,13 +255,8 @@ TEST_F(Keeper, WhoHasTheNumberOfAServerThatWasIsNone) {
 
 TEST_F(Keeper, OfAServerThatLivesNothingIsLookedAt) {
   NumberTakenKernel kernel;
-  auto started = DomainKeeper::start(kernel, quick(), {.on_news = [](const std::string&) {}});
-  ASSERT_TRUE(started);
-  const auto keeper = std::move(*started);
   const Stranger server = this->server();
-  write("answers/get_server_list", std::to_string(server.pid) + "\n");
-  keeper->look_for_servers();
-  wait_for_server(*keeper, server.pid);
+  const auto keeper = keep_with(kernel, quick(), server);
   const int before = kernel.looks;
   EXPECT_TRUE(keeper->is_server(server.pid));
   EXPECT_FALSE(keeper->is_server(::getpid())) << "which MPS has not named";
