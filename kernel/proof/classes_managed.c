@@ -8,7 +8,6 @@
 #define FAILING_BLOCKS	16
 #define MAPPING_CLIENTS	6
 #define MAPPING_FIRST_NUMBER	10
-#define MAPPED_AFTER_MS	500
 
 static void load_all(struct client *client)
 {
@@ -102,11 +101,13 @@ static void fail_again_and_again(struct client *client, struct scene *scene)
 	fail_cpu_pages(client, memory, FAILING_BLOCKS * STRIDE);
 	for (i = 0; i < FAILING_BLOCKS; i++)
 		accesses[i] = (struct gpu_model_access){ MANAGED + i * STRIDE, 1, GPU_MODEL_STORE, 8 };
+	while (atomic_load(&scene->failing) == FAILING_WAITS)
+		usleep(1000);
 	program = launch(client, PROOF_CHANNEL_SM, GPU_MODEL_LANES_MAX, accesses, FAILING_BLOCKS, 1);
-	atomic_store(&scene->failing, 1);
+	atomic_store(&scene->failing, FAILING_NOW);
 	while (wait_for(client, program, WAIT_MS, NULL, 0).state == GPU_MODEL_RUNNING)
 		;
-	atomic_store(&scene->failing, 0);
+	atomic_store(&scene->failing, FAILING_OVER);
 	_exit(0);
 }
 
@@ -115,19 +116,20 @@ static void map_what_is_faulted_on(struct client *client, struct scene *scene)
 {
 	uint64_t spared = module_counted("fault no_range spared");
 	struct client clients[MAPPING_CLIENTS] = { *client };
-	uint32_t programs[MAPPING_CLIENTS], waited, i;
+	uint32_t programs[MAPPING_CLIENTS], i;
 
 	for (i = 1; i < MAPPING_CLIENTS; i++)
 		clients[i] = client_open(MAPPING_FIRST_NUMBER + i, client->gpu);
-	while (!atomic_load(&scene->failing))
+	atomic_store(&scene->failing, FAILING_MAY_BEGIN);
+	while (atomic_load(&scene->failing) == FAILING_MAY_BEGIN)
 		usleep(1000);
 	for (i = 0; i < MAPPING_CLIENTS; i++)
 		programs[i] = several(&clients[i], PROOF_CHANNEL_SM, GPU_MODEL_STORE, NOWHERE + i * STRIDE, STRIDE, 1);
-	for (waited = 0; waited < MAPPED_AFTER_MS && module_counted("fault no_range spared") == spared; waited++)
+	while (atomic_load(&scene->failing) == FAILING_NOW && module_counted("fault no_range spared") == spared)
 		usleep(1000);
 	for (i = 0; i < MAPPING_CLIENTS; i++)
 		managed_map(&clients[i], NOWHERE + i * STRIDE, STRIDE);
-	found(client, scene, atomic_load(&scene->failing));
+	found(client, scene, atomic_load(&scene->failing) == FAILING_NOW);
 	for (i = 0; i < MAPPING_CLIENTS; i++)
 		found(client, scene, programs[i] && wait_for(&clients[i], programs[i], WAIT_MS, NULL, 0).state == GPU_MODEL_DONE &&
 				     *(volatile uint64_t *)(NOWHERE + i * STRIDE) == 1);

@@ -114,6 +114,8 @@ void play_innocent(struct scene *scene, const struct fault_class *class, uint32_
 
 	atomic_store(&part->ready, 1);
 	wait_until(&scene->go);
+	while (class->innocents_last && !atomic_load(&scene->stop) && !faults_are_over(scene, class))
+		usleep(1000);
 	while (!atomic_load(&scene->stop) && outcome == OUTCOME_FINISHED) {
 		uint64_t salt = (round++ << 16) + number * 0x1000000;
 

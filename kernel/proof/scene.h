@@ -16,6 +16,13 @@ enum outcome {
 	OUTCOME_WRONG,		/* a value was not what it had to be */
 };
 
+enum failing {
+	FAILING_WAITS,		/* until the others have opened what they fault with, however long a busy machine takes */
+	FAILING_MAY_BEGIN,
+	FAILING_NOW,
+	FAILING_OVER,
+};
+
 struct part {
 	atomic_int ready;
 	atomic_int outcome;
@@ -31,7 +38,7 @@ struct scene {
 	atomic_int stop;
 	uint32_t gpu;		/* of the faulting client */
 	uint32_t seed;
-	atomic_int failing;	/* the service of a batch fails, again and again */
+	atomic_int failing;	/* enum failing: how far the client is the service of whose batches fails, again and again */
 	struct part part[SCENE_CLIENTS_MAX];
 };
 
@@ -47,6 +54,7 @@ struct fault_class {
 	bool suspend;		/* the machine sleeps and wakes while the fault is under way */
 	uint32_t asleep_ms;	/* or, not 0, once it is contained, and for so long */
 	bool cpu_reads;		/* the innocents' CPUs read what their GPU programs work on, and so take the pages back */
+	bool innocents_last;	/* they work once its fault is over: none of theirs is in the batch that fails */
 	bool without_mm;	/* UVM cannot tell the clients apart by their mm */
 	bool server;		/* root names its process as an MPS server */
 	bool alone;		/* in a group of its own, which ends as ever */

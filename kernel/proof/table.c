@@ -21,41 +21,73 @@ static bool stalls_told(const struct verdict *verdict)
 	       verdict->longest_stall_us >= verdict->lock.under_lock_us.largest;
 }
 
-static bool as_expected(const struct fault_class *class, const struct verdict *verdict, bool patched)
+/* The first thing that is not as it should be; NULL where everything is. */
+static const char *ending_not_as_expected(const struct verdict *verdict)
 {
-	if (patched && class->counts && verdict->counted == 0)
-		return false;
-	if (patched && class->foresees && verdict->foreseen == 0)
-		return false;
-	if (patched && class->says && verdict->said == 0)
-		return false;
-	if (patched && class->test_fails && !verdict->fell_back)
-		return false;
-	if (patched && verdict->lock.holds && !stalls_told(verdict))
-		return false;
-	if (verdict->lock.sink_pushes.largest > PUSHES_AT_MOST)
-		return false;
-	if (class->alone && !class->no_fault)
-		return verdict->innocents_live && verdict->values_right && verdict->resets == 1 && verdict->clean;
-	if (patched && class->as_ever)
-		return !verdict->innocents_live && verdict->values_right && verdict->resets > 0 && verdict->clean &&
-		       verdict->as_it_should == class->looks;
-	if (!patched && class->no_fault)
-		return verdict->innocents_live && verdict->resets == 0 && verdict->clean;
-	if (!patched)
-		return !verdict->innocents_live && verdict->resets > 0 && verdict->clean;
+	if (!verdict->innocents_live)
+		return "the innocents died";
+	if (!verdict->faulter_ended)
+		return "the faulter lives";
+	if (verdict->resets || verdict->reported || verdict->channel_errors)
+		return "resets, reports or channel errors";
+	return NULL;
+}
+
+static const char *books_not_as_expected(const struct fault_class *class, const struct verdict *verdict)
+{
 	if (verdict->deferred > (class->no_grace ? 0 : class->faulters + class->deaths) && !class->without_mm)
-		return false;
+		return "deferred";
 	if (class->table_kib_at_most && (verdict->table_kib == 0 || verdict->table_kib > class->table_kib_at_most))
-		return false;
+		return "table_kib";
 	if (verdict->listed < class->listed)
-		return false;
+		return "condemned are not listed";
 	if (class->contained_at_most && verdict->contained > class->contained_at_most)
-		return false;
-	if (verdict->contained < class->contained_at_least || verdict->as_it_should != class->looks)
-		return false;
-	return verdict->innocents_live && verdict->values_right && verdict->faulter_ended && verdict->resets == 0 &&
-	       verdict->reported == 0 && verdict->channel_errors == 0 && verdict->clean;
+		return "contained too many";
+	if (verdict->contained < class->contained_at_least)
+		return "contained too few";
+	return NULL;
+}
+
+static const char *told_not_as_expected(const struct fault_class *class, const struct verdict *verdict)
+{
+	if (class->counts && verdict->counted == 0)
+		return class->counts;
+	if (class->foresees && verdict->foreseen == 0)
+		return class->foresees;
+	if (class->says && verdict->said == 0)
+		return class->says;
+	if (class->test_fails && !verdict->fell_back)
+		return "did not fall back";
+	if (verdict->lock.holds && !stalls_told(verdict))
+		return "stalls";
+	return NULL;
+}
+
+static const char *not_as_expected(const struct fault_class *class, const struct verdict *verdict, bool patched)
+{
+	const char *wrong = patched ? told_not_as_expected(class, verdict) : NULL;
+	bool dies = patched ? class->as_ever : !class->no_fault;
+
+	if (wrong)
+		return wrong;
+	if (verdict->lock.sink_pushes.largest > PUSHES_AT_MOST)
+		return "sink_pushes";
+	if (!verdict->clean)
+		return "something is left";
+	if ((patched || (class->alone && !class->no_fault)) && !verdict->values_right)
+		return "values";
+	if (class->alone && !class->no_fault)
+		return !verdict->innocents_live ? "the innocents died" : verdict->resets != 1 ? "resets" : NULL;
+	if (dies && (verdict->innocents_live || verdict->resets == 0))
+		return "the innocents live";
+	if (!dies && !patched)
+		return !verdict->innocents_live || verdict->resets ? "the innocents died" : NULL;
+	if (patched && verdict->as_it_should != class->looks)
+		return "looks";
+	if (dies)
+		return NULL;
+	wrong = books_not_as_expected(class, verdict);
+	return wrong ? wrong : ending_not_as_expected(verdict);
 }
 
 static void print_spread(const char *name, const struct spread *spread, uint64_t unit)
@@ -76,18 +108,24 @@ static void print_times(const struct verdict *verdict)
 	print_spread("sink_pushes", &verdict->lock.sink_pushes, 1);
 }
 
-static void print_verdict(const struct fault_class *class, const struct verdict *verdict, bool patched)
+/* Returns whether it is as expected. */
+static bool print_verdict(const struct fault_class *class, const struct verdict *verdict, bool patched)
 {
-	printf("{\"class\": \"%s\", \"as_expected\": %s, \"innocents_live\": %s, \"values_right\": %s, "
-	       "\"faulter_ended\": %s, \"resets\": %lu, \"reported\": %lu, \"channel_errors\": %lu, \"clean\": %s, "
-	       "\"deferred\": %lu, \"contained\": %lu, \"stalls\": %lu, \"holds\": %lu, \"longest_stall_us\": %lu, "
-	       "\"table_kib\": %lu, \"took_ms\": %lu, ",
-	       class->name, as_expected(class, verdict, patched) ? "true" : "false", verdict->innocents_live ? "true" : "false",
-	       verdict->values_right ? "true" : "false", verdict->faulter_ended ? "true" : "false", verdict->resets,
-	       verdict->reported, verdict->channel_errors, verdict->clean ? "true" : "false", verdict->deferred,
-	       verdict->contained, verdict->stalls, verdict->lock.holds, verdict->longest_stall_us, verdict->table_kib, verdict->took_ms);
+	const char *wrong = not_as_expected(class, verdict, patched);
+
+	printf("{\"class\": \"%s\", \"as_expected\": %s, ", class->name, wrong ? "false" : "true");
+	if (wrong)
+		printf("\"wrong\": \"%s\", \"looks\": \"%lu of %u\", ", wrong, verdict->as_it_should, class->looks);
+	printf("\"innocents_live\": %s, \"values_right\": %s, \"faulter_ended\": %s, \"resets\": %lu, \"reported\": %lu, "
+	       "\"channel_errors\": %lu, \"clean\": %s, \"deferred\": %lu, \"contained\": %lu, \"stalls\": %lu, \"holds\": %lu, "
+	       "\"longest_stall_us\": %lu, \"table_kib\": %lu, \"took_ms\": %lu, ",
+	       verdict->innocents_live ? "true" : "false", verdict->values_right ? "true" : "false",
+	       verdict->faulter_ended ? "true" : "false", verdict->resets, verdict->reported, verdict->channel_errors,
+	       verdict->clean ? "true" : "false", verdict->deferred, verdict->contained, verdict->stalls, verdict->lock.holds,
+	       verdict->longest_stall_us, verdict->table_kib, verdict->took_ms);
 	print_times(verdict);
 	printf("\"left\": \"%s\"}\n", verdict->clean ? "" : verdict->left);
+	return !wrong;
 }
 
 /* Whether the class's name begins with this word, in which '_' stands for whatever is neither a letter nor a digit. */
@@ -131,8 +169,7 @@ static int run_once(bool patched, const char *which)
 		if (!is_chosen(i, which))
 			continue;
 		verdict = play(&fault_classes[i], i);
-		print_verdict(&fault_classes[i], &verdict, patched);
-		failures += !as_expected(&fault_classes[i], &verdict, patched);
+		failures += !print_verdict(&fault_classes[i], &verdict, patched);
 	}
 	return failures;
 }

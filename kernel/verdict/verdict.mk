@@ -15,6 +15,7 @@ verdict_guest = GUEST_MIB=3072 GUEST_TIMEOUT_S=$(3) $(here)/proof/run.sh $(verdi
 VERDICT_DELAYS ?= 10000,20000
 VERDICT_UVM = $(call isolating_uvm,$(word 1,$(subst $(comma), ,$(VERDICT_DELAYS))),$(word 2,$(subst $(comma), ,$(VERDICT_DELAYS))))
 VERDICT_SCHEDULES ?= 1,10
+# Each branch keeps its logs in a folder of its own: several can run beside each other.
 # Some of the classes, by the beginnings of their names with '+' between them; all without it.
 VERDICT_CLASSES ?=
 verdict_chosen = $(if $(VERDICT_CLASSES),$(comma)$(VERDICT_CLASSES))
@@ -27,7 +28,7 @@ FUZZ_RESULT ?= $(verdict)/fuzz.json
 # The same, and how many percent of the allocations of its processes and of UVM's threads fail.
 FAILING ?= 1,600,1
 FAILING_RESULT ?= $(verdict)/failing.json
-verdict_logs = $(addprefix $(verdict)/,$(addsuffix .log,$(VERDICT_MODULES)) schedules.log)
+verdict_logs = $(addprefix $(verdict_build)/,$(addsuffix .log,$(VERDICT_MODULES)) schedules.log)
 verdict_source = $(if $(filter 535,$(BRANCH)),, SOURCE=PATH)
 verdict_command = make -C kernel verdict KERNEL_SOURCE=PATH$(verdict_source)$(if \
   $(filter 1,$(words $(VERDICT_MODULES))), VERDICT_MODULES=$(VERDICT_MODULES))$(if \
@@ -49,23 +50,23 @@ verdict-modules: verdict-kernel
 	+@$(verdict_make) $(verdict_build)/proof/stock.img $(verdict_build)/proof/patched.img
 
 verdict: verdict-modules
-	@$(if $(filter stock,$(VERDICT_MODULES)),$(call verdict_guest,stock,model=arch=1$(comma)gpus=2 proof=stock$(verdict_chosen),3600) >$(verdict)/stock.log || true)
+	@$(if $(filter stock,$(VERDICT_MODULES)),$(call verdict_guest,stock,model=arch=1$(comma)gpus=2 proof=stock$(verdict_chosen),3600) >$(verdict_build)/stock.log || true)
 	@$(if $(filter patched,$(VERDICT_MODULES)),$(call verdict_guest,patched,load=versions model=arch=1$(comma)gpus=2 $(VERDICT_UVM) \
-	  proof=patched$(verdict_chosen),3600) >$(verdict)/patched.log || true)
-	@$(call verdict_guest,patched,model=arch=0 $(VERDICT_UVM) proof=schedules$(comma)$(VERDICT_SCHEDULES),3600) >$(verdict)/schedules.log || true
+	  proof=patched$(verdict_chosen),3600) >$(verdict_build)/patched.log || true)
+	@$(call verdict_guest,patched,model=arch=0 $(VERDICT_UVM) proof=schedules$(comma)$(VERDICT_SCHEDULES),3600) >$(verdict_build)/schedules.log || true
 	@$(call verdict_scan,$(VERDICT_RESULT),$(verdict_command),$(verdict_logs))
 
 # fuzz_guest,LOG,WORDS
 fuzz_guest = $(call verdict_guest,patched,model=arch=1 $(FUZZ_UVM) proof=fuzz$(comma)$(2),$(shell echo \
-  $$(($(word 2,$(subst $(comma), ,$(2))) + 900)))) >$(verdict)/$(1).log || true
+  $$(($(word 2,$(subst $(comma), ,$(2))) + 900)))) >$(verdict_build)/$(1).log || true
 
 fuzz: verdict-modules
 	@$(call fuzz_guest,fuzz,$(FUZZ))
-	@$(call verdict_scan,$(FUZZ_RESULT),make -C kernel fuzz FUZZ=$(FUZZ) KERNEL_SOURCE=PATH$(verdict_source),$(verdict)/fuzz.log)
+	@$(call verdict_scan,$(FUZZ_RESULT),make -C kernel fuzz FUZZ=$(FUZZ) KERNEL_SOURCE=PATH$(verdict_source),$(verdict_build)/fuzz.log)
 
 failing: verdict-modules
 	@$(call fuzz_guest,failing,$(FAILING))
-	@$(call verdict_scan,$(FAILING_RESULT),make -C kernel failing FAILING=$(FAILING) KERNEL_SOURCE=PATH$(verdict_source),$(verdict)/failing.log)
+	@$(call verdict_scan,$(FAILING_RESULT),make -C kernel failing FAILING=$(FAILING) KERNEL_SOURCE=PATH$(verdict_source),$(verdict_build)/failing.log)
 
 # verdict_scan,JSON,COMMAND,LOGS
 define verdict_scan
