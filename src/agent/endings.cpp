@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "hold/gpu_descriptors.h"
+#include "os/looks.h"
 #include "os/processes.h"
 
 namespace firebreak::agent {
@@ -16,6 +17,16 @@ namespace {
 constexpr Milliseconds longest_grace{60'000};
 /// From the moment when a process's connection closes, on a busy machine.
 constexpr Milliseconds ending_takes{50};
+
+/// Of the first descriptors of a process those that are the GPU's. Whether it has no more.
+Result<bool> first_on_gpu(os::Kernel& kernel, pid_t pid, hold::Numbers& on_gpu) {
+  int from = 0;
+  std::size_t looked_at = 0;
+  for (;;) {
+    const auto are_all = hold::add_gpu_descriptors_of(kernel, pid, from, on_gpu, looked_at);
+    if (from == 0 || looked_at >= os::most_descriptors_in_a_look) return are_all;
+  }
+}
 
 }  // namespace
 
@@ -147,8 +158,7 @@ void Endings::end_unless_it_serves(pid_t pid) {
     const Member& active = tenant->active;
     if (active.pid != pid || active.connection != 0) return;
     hold::Numbers on_gpu;
-    int from = 0;
-    const auto are_all = hold::add_gpu_descriptors_of(at_.kernel, pid, from, on_gpu);
+    const auto are_all = first_on_gpu(at_.kernel, pid, on_gpu);
     if ((are_all && *are_all && on_gpu.empty()) || is_other_program(active))
       at_.pairs.end(
           active, "it is its tenant's active no more: it has neither us nor the GPU, or is another program");

@@ -44,8 +44,10 @@ Result<Numbers> gpu_descriptors_of(os::Kernel& kernel, pid_t pid) {
   return numbers;
 }
 
-Result<bool> add_gpu_descriptors_of(os::Kernel& kernel, pid_t pid, int& from, Numbers& seen) {
+Result<bool> add_gpu_descriptors_of(os::Kernel& kernel, pid_t pid, int& from, Numbers& seen,
+                                    std::size_t& looked_at) {
   return os::visit_some_descriptors(kernel, pid, from, [&](int number, const std::string& target) {
+    ++looked_at;
     if (const auto device = device_of(kernel, target)) seen.insert_or_assign(number, *device);
     return true;
   });

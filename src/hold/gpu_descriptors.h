@@ -26,8 +26,10 @@ using Numbers = std::map<int, Device>;
 /// Those that the process has now. NotFound: there is no such process; PermissionDenied: it is not ours to
 /// look into.
 Result<Numbers> gpu_descriptors_of(os::Kernel& kernel, pid_t pid);
-/// The same look by look (os::visit_some_descriptors): adds to `seen`. Whether those are all now.
-Result<bool> add_gpu_descriptors_of(os::Kernel& kernel, pid_t pid, int& from, Numbers& seen);
+/// The same look by look (os::visit_some_descriptors): adds to `seen`, and to `looked_at` how many
+/// descriptors of any kind it was shown. Whether those are all now.
+Result<bool> add_gpu_descriptors_of(os::Kernel& kernel, pid_t pid, int& from, Numbers& seen,
+                                    std::size_t& looked_at);
 
 struct Duplicate {
   Device device = Device::AddressSpace;

@@ -73,12 +73,10 @@ void Holder::look(pid_t pid) {
   const auto found = clients_.find(pid);
   if (found == clients_.end()) return;
   Client& client = found->second;
-  client.glances = 0;
   const Traces traces = traces_of(pid);
-  // First: what comes while we look makes the next look a whole one.
   if (client.look_from == 0) {
-    client.descriptors = os::count_descriptors(kernel_, pid);
-    client.seen_at_least = 0;
+    client.count.note(kernel_, pid);
+    client.looked_at = 0;
   }
   const std::size_t before = client.duplicates.size();
   const Status looked = look_at(pid, client);
@@ -107,16 +105,14 @@ void Holder::look_again(pid_t pid) {
   if (found == clients_.end()) return;
   Client& client = found->second;
   if (!is_as_it_was(pid, client)) return look(pid);
-  ++client.glances;
   note_image(pid, client);
   look_later(pid, client);
 }
 
-bool Holder::is_as_it_was(pid_t pid, const Client& client) const {
-  if (client.look_from != 0) return false;  // the rest of the look before
-  if (client.lacks || !client.descriptors || client.glances >= options_.most_glances) return false;
-  return os::count_descriptors(kernel_, pid) == client.descriptors &&
-         client.duplicates.has_still(kernel_, pid, client.glances);
+bool Holder::is_as_it_was(pid_t pid, Client& client) const {
+  if (client.look_from != 0 || client.lacks) return false;  // the rest of the look before, or once more
+  return client.count.is_as_noted(kernel_, pid, options_.most_glances) &&
+         client.duplicates.has_still(kernel_, pid, client.count.glances());
 }
 
 /// One that has died in the meantime shows none, and its children are known by the one that it had.
@@ -138,12 +134,11 @@ Status Holder::look_at(pid_t pid, Client& client) {
   }
   Result<bool> are_all = true;
   if (options_.takes_duplicates)
-    are_all = add_gpu_descriptors_of(kernel_, pid, client.look_from, client.seen);
+    are_all = add_gpu_descriptors_of(kernel_, pid, client.look_from, client.seen, client.looked_at);
   const std::string image = client.image;
   note_image(pid, client);  // after the descriptors: exec changes it before it closes them
   if (!are_all) return propagate(are_all);
-  if (!*are_all) client.seen_at_least += os::most_descriptors_in_a_look;
-  if (client.seen_at_least >= os::most_descriptors_of_a_process && !std::exchange(client.is_large, true)) {
+  if (client.looked_at >= os::most_descriptors_of_a_process && !std::exchange(client.is_large, true)) {
     spdlog::warn("process {} has more than {} descriptors: what it opens is held late", pid,
                  os::most_descriptors_of_a_process);
   }

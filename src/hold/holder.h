@@ -163,12 +163,11 @@ class Holder {
     Nanoseconds pause{};
     os::Watch next_look;
     bool lacks = false;
-    int look_from = 0;                            ///< where a look in parts goes on; 0: none is under way
-    Numbers seen = {};                            ///< by the parts until now
-    std::size_t seen_at_least = 0;                ///< of these in the look that is under way
-    bool is_large = false;                        ///< which was told
-    std::optional<std::size_t> descriptors = {};  ///< how many it had just before all were looked at
-    std::uint32_t glances = 0;                    ///< since then
+    int look_from = 0;               ///< where a look in parts goes on; 0: none is under way
+    Numbers seen = {};               ///< by the parts until now
+    std::size_t looked_at = 0;       ///< of all of its descriptors, by these
+    bool is_large = false;           ///< which was told
+    os::DescriptorCount count = {};  ///< as the last look began
   };
   /// Descriptors that their process has no more, most often because it is dead.
   struct Dead {
@@ -194,7 +193,7 @@ class Holder {
   void look_again(pid_t pid);
   /// Not from inside of a call.
   void tell_later(const std::function<void(pid_t)>& callback, pid_t pid);
-  bool is_as_it_was(pid_t pid, const Client& client) const;
+  bool is_as_it_was(pid_t pid, Client& client) const;
   void note_image(pid_t pid, Client& client);
   Status look_at(pid_t pid, Client& client);
   void look_later(pid_t pid, Client& client);

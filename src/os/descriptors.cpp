@@ -101,10 +101,14 @@ Result<bool> visit_first_descriptors(Kernel& kernel, pid_t pid, const Descriptor
 }
 
 Result<bool> DescriptorScan::visit_next(Kernel& kernel, pid_t pid, const DescriptorVisitor& visit) {
-  constexpr std::size_t most_looks = most_descriptors_of_a_process / most_descriptors_in_a_look;
-  if (from_ == 0) looks_ = 0;
-  const auto all = visit_some_descriptors(kernel, pid, from_, visit);
-  if (!all || ++looks_ == most_looks) from_ = 0;
+  if (from_ == 0) looks_ = seen_ = 0;
+  const auto all = visit_some_descriptors(kernel, pid, from_, [&](int number, const std::string& target) {
+    ++seen_;
+    return visit(number, target);
+  });
+  constexpr std::size_t most_looks = most_descriptors_of_a_process / fewest_descriptors_in_a_look;
+  // What cannot be read is not shown, but its look counts.
+  if (!all || ++looks_ == most_looks || seen_ >= most_descriptors_of_a_process) from_ = 0;
   return all;
 }
 
@@ -116,6 +120,15 @@ Status visit_descriptors_in(Kernel& kernel, const std::string& directory, const 
 std::optional<std::size_t> count_descriptors(Kernel& kernel, pid_t pid) {
   if (const auto count = count_in(kernel, descriptor_folder(pid, pid))) return count;
   return count_in(kernel, descriptor_folder(pid, living_thread(kernel, pid)));
+}
+
+void DescriptorCount::note(Kernel& kernel, pid_t pid) {
+  count_ = count_descriptors(kernel, pid);
+  glances_ = 0;
+}
+
+bool DescriptorCount::is_as_noted(Kernel& kernel, pid_t pid, std::uint32_t most) {
+  return count_ && glances_++ < most && count_descriptors(kernel, pid) == count_;
 }
 
 // --- what a descriptor is

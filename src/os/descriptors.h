@@ -55,7 +55,8 @@ class DescriptorScan {
 
  private:
   int from_ = 0;
-  std::size_t looks_ = 0;
+  std::size_t looks_ = 0;  ///< since the first one, that included
+  std::size_t seen_ = 0;   ///< descriptors, by these
 };
 
 /// The same of such a folder in /proc: that of a thread.
@@ -64,6 +65,25 @@ Status visit_descriptors_in(Kernel& kernel, const std::string& directory, const 
 /// How many a process has, without a look at each. Empty: Linux does not say so before 6.2, the process is
 /// gone, or it is not ours to look into.
 std::optional<std::size_t> count_descriptors(Kernel& kernel, pid_t pid);
+
+/// How many a process had when all were last looked at. One that has as many still has opened nothing since,
+/// as far as that says: it may have closed one and opened another. So after some such glances all are looked
+/// at again. Where Linux does not count (before 6.2) that is each time.
+class DescriptorCount {
+ public:
+  /// Before a look at all of them: what comes while that is under way makes the next count another one.
+  void note(Kernel& kernel, pid_t pid);
+  /// All are to be looked at again.
+  void forget() { count_.reset(); }
+  /// Whether there are as many, and fewer than `most` glances since. Each counts, also where it says no.
+  bool is_as_noted(Kernel& kernel, pid_t pid, std::uint32_t most);
+  /// Since then.
+  std::uint32_t glances() const { return glances_; }
+
+ private:
+  std::optional<std::size_t> count_;
+  std::uint32_t glances_ = 0;
+};
 
 // --- what a descriptor is
 // Found out without a word to the file system behind it: one in user space (FUSE) answers when it likes, and

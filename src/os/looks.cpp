@@ -54,21 +54,28 @@ std::optional<std::string> link_of(const std::string& path) {
 }
 
 /// Of a process that has very many only so many names are read.
-Result<DescriptorLinks> links_in(const std::string& directory, int from) {
+Result<DescriptorLinks> links_in(const std::string& directory, int from, Nanoseconds longest) {
   const std::unique_ptr<DIR, int (*)(DIR*)> opened(::opendir(directory.c_str()), ::closedir);
   if (!opened) return fail_errno("list " + directory, errno);
   constexpr int before_the_first = 2;  // "." and "..": Linux counts places by the numbers of descriptors
   if (from > 0) ::seekdir(opened.get(), from + before_the_first);
   DescriptorLinks links;
   std::size_t seen = 0;
+  const SystemClock clock;
+  const Monotonic until = clock.now() + longest;
+  const auto is_enough = [&] {
+    return seen == most_descriptors_in_a_look ||
+           (seen >= fewest_descriptors_in_a_look && clock.now() >= until);
+  };
   errno = 0;
   while (const dirent* entry = ::readdir(opened.get())) {
     const auto number = number_in(entry->d_name);
     if (!number) continue;
-    if (seen++ == most_descriptors_in_a_look) {
+    if (is_enough()) {
       links.next = *number;
       return links;
     }
+    ++seen;
     auto target = link_of(directory + "/" + entry->d_name);
     links.has_missed_any |= !target;
     if (target) links.all.push_back({*number, std::move(*target)});
@@ -80,6 +87,8 @@ Result<DescriptorLinks> links_in(const std::string& directory, int from) {
 
 class DirectLooks final : public Looks {
  public:
+  explicit DirectLooks(Nanoseconds at_descriptors) : at_descriptors_(at_descriptors) {}
+
   Result<std::string> read_file(const std::string& path) override { return read_small_file(path); }
 
   Result<std::string> read_memory(const std::string& path, std::uint64_t address,
@@ -94,7 +103,7 @@ class DirectLooks final : public Looks {
   }
 
   Result<DescriptorLinks> read_links(const std::string& directory, int from) override {
-    return links_in(directory, from);
+    return links_in(directory, from, at_descriptors_);
   }
 
   Result<Fd> find(const std::string& path) override {
@@ -123,11 +132,16 @@ class DirectLooks final : public Looks {
     if (order < 0) return fail_errno("compare descriptors", errno);
     return order == 0;
   }
+
+ private:
+  Nanoseconds at_descriptors_;
 };
 
 }  // namespace
 
-std::shared_ptr<Looks> direct_looks() { return std::make_shared<DirectLooks>(); }
+std::shared_ptr<Looks> direct_looks(Nanoseconds at_descriptors) {
+  return std::make_shared<DirectLooks>(at_descriptors);
+}
 
 Result<std::string> read_small_file(const std::string& path) {
   const auto fd = open_to_read(path);

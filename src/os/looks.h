@@ -7,22 +7,29 @@
 #include <string>
 #include <string_view>
 
+#include "base/clock.h"
 #include "base/result.h"
 #include "os/kernel.h"
 
 namespace firebreak::os {
 
-/// Of this thread, for as long as they last.
-std::shared_ptr<Looks> direct_looks();
+/// So long one look at descriptors takes: a fault that comes just then waits for it. Where the machine is
+/// busy it sees fewer than it could.
+inline constexpr Nanoseconds longest_look_at_descriptors = std::chrono::microseconds(250);
+
+/// Of this thread, for as long as they last; at descriptors no longer than `at_descriptors`, but at as many
+/// as have to be.
+std::shared_ptr<Looks> direct_looks(Nanoseconds at_descriptors = longest_look_at_descriptors);
 
 /// The whole of a small file. Protocol: it is larger than 16 MiB.
 Result<std::string> read_small_file(const std::string& path);
 /// The same of one that is open; `path` is for the error.
 Result<std::string> read_to_end(const Fd& file, const std::string& path);
 
-/// So many descriptors are looked at in one look: it takes about half a millisecond, and a fault that comes
-/// just then waits for it.
+/// So many descriptors are looked at in one look, which takes about half a millisecond for all of them.
 inline constexpr std::size_t most_descriptors_in_a_look = 256;
+/// And so many at least, however long that takes: most processes have fewer.
+inline constexpr std::size_t fewest_descriptors_in_a_look = 64;
 /// Of a process that has more, so many.
 inline constexpr std::size_t most_descriptors_of_a_process = 4096;
 /// So much of what a descriptor is shown to be is told: whatever we look for is shorter.

@@ -4,16 +4,21 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <map>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "os/fake_kernel.h"
+#include "os/looks.h"
 #include "os/memory.h"
 #include "os/processes.h"
 #include "os/real_kernel.h"
@@ -94,6 +99,56 @@ TEST_F(VisitDescriptors, OfVeryManyAScanShowsTheFirstAndBeginsAgain) {
   EXPECT_EQ(seen, most_descriptors_of_a_process);
   EXPECT_FALSE(visit_first_descriptors(kernel_, somebody, count).value());
   EXPECT_EQ(seen, 2 * most_descriptors_of_a_process);
+}
+
+/// Looks of which each sees the fewest, as on a busy machine, at the descriptors of this process.
+class ScanOfShortLooks : public testing::Test {
+ protected:
+  ScanOfShortLooks() { kernel_.look_by(direct_looks(Nanoseconds{})); }
+
+  /// As many as these in all.
+  bool have(std::size_t count) {
+    const std::size_t others = open_descriptors().value();
+    while (many_.size() + others < count) {
+      many_.emplace_back(::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3));
+      if (!many_.back()) return false;
+    }
+    return true;
+  }
+  /// How often each was shown, and whether those were all.
+  std::pair<std::map<int, int>, bool> scan() {
+    std::map<int, int> seen;
+    bool are_all = false;
+    do {
+      are_all = scan_
+                    .visit_next(kernel_, own_pid(),
+                                [&](int number, const std::string&) { return ++seen[number] > 0; })
+                    .value();
+    } while (scan_.is_under_way());
+    return {seen, are_all};
+  }
+
+  DescriptorScan scan_;
+
+ private:
+  RealKernel kernel_;
+  std::vector<Fd> many_;
+};
+
+TEST_F(ScanOfShortLooks, SeesAllOfThemOnce) {
+  if (!have(6 * most_descriptors_in_a_look)) GTEST_SKIP() << "nobody may have so many";
+  const auto [seen, are_all] = scan();
+  EXPECT_TRUE(are_all);
+  EXPECT_GE(seen.size(), 6 * most_descriptors_in_a_look);
+  EXPECT_TRUE(std::ranges::all_of(seen, [](const auto& each) { return each.second == 1; }));
+  EXPECT_GE(scan_.looks(), 6 * most_descriptors_in_a_look / fewest_descriptors_in_a_look);
+}
+
+TEST_F(ScanOfShortLooks, SeesNoMoreThanOneOfLongOnes) {
+  if (!have(most_descriptors_of_a_process + 100)) GTEST_SKIP() << "nobody may have so many";
+  const auto [seen, are_all] = scan();
+  EXPECT_FALSE(are_all);
+  EXPECT_EQ(seen.size(), most_descriptors_of_a_process);
 }
 
 TEST_F(VisitDescriptors, AScanThatHasSeenEnoughBeginsAgain) {

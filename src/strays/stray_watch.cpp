@@ -45,7 +45,7 @@ void StrayWatch::expect_guard(pid_t pid) {
   const auto found = followed_.find(pid);
   if (found == followed_.end()) return;
   found->second.pause = options_.first_pause;
-  found->second.descriptors.reset();
+  found->second.count.forget();
   found->second.scan.begin_again();
   look(pid);
 }
@@ -79,25 +79,19 @@ void StrayWatch::look_later(pid_t pid, Followed& followed) {
 }
 
 /// To look through all descriptors of many processes, again and again, takes a good part of a core.
-bool StrayWatch::is_as_it_was(pid_t pid, const Followed& followed) const {
-  return !followed.scan.is_under_way() && followed.pause >= options_.longest_pause && followed.descriptors &&
-         followed.glances < options_.most_glances &&
-         os::count_descriptors(kernel_, pid) == followed.descriptors;
+bool StrayWatch::is_as_it_was(pid_t pid, Followed& followed) const {
+  return !followed.scan.is_under_way() && followed.pause >= options_.longest_pause &&
+         followed.count.is_as_noted(kernel_, pid, options_.most_glances);
 }
 
 Status StrayWatch::look_for_guard(pid_t pid, Followed& followed) {
-  if (is_as_it_was(pid, followed)) {
-    ++followed.glances;
-    return {};
-  }
+  if (is_as_it_was(pid, followed)) return {};
   if (!followed.scan.is_under_way()) {
-    followed.glances = 0;
     followed.closer_looks = 0;
-    // First: what comes while we look makes the next look a whole one.
-    followed.descriptors = os::count_descriptors(kernel_, pid);
+    followed.count.note(kernel_, pid);
   }
   const Status looked = find_guard(pid, followed);
-  if (!looked) followed.descriptors.reset();
+  if (!looked) followed.count.forget();
   return looked;
 }
 
@@ -117,7 +111,7 @@ Status StrayWatch::find_guard(pid_t pid, Followed& followed) {
                             : Result<guard::GuardView>(propagate(descriptor));
     if (guard) followed.guard = std::make_shared<guard::GuardView>(std::move(*guard));
     // One of another version, or one that is not written yet.
-    if (!guard) followed.descriptors.reset();
+    if (!guard) followed.count.forget();
     return !followed.guard;
   });
   if (!visited) return propagate(visited);

@@ -84,16 +84,15 @@ class StrayWatch {
     StrayBook book;
     Nanoseconds pause{};
     os::DescriptorScan scan;
-    std::size_t closer_looks = 0;            ///< at what was called a guard page, in that scan
-    std::optional<std::size_t> descriptors;  ///< so many were looked through, and none was a guard page
-    std::uint32_t glances = 0;               ///< at their number alone, since then
+    std::size_t closer_looks = 0;  ///< at what was called a guard page, in that scan
+    os::DescriptorCount count;     ///< of those that were looked through, and none was a guard page
     os::Watch next_look;
     os::Watch confirmation;
   };
 
   void look(pid_t pid);
   void look_later(pid_t pid, Followed& followed);
-  bool is_as_it_was(pid_t pid, const Followed& followed) const;
+  bool is_as_it_was(pid_t pid, Followed& followed) const;
   Status look_for_guard(pid_t pid, Followed& followed);
   Status find_guard(pid_t pid, Followed& followed);
   void tell_guard(pid_t pid, Followed& followed);

@@ -110,9 +110,7 @@ void UvmListener::look_again() {
 Result<bool> UvmListener::look_for_candidates() {
   if (!scan_.is_under_way()) {
     candidates_.clear();
-    descriptors_ =
-        os::count_descriptors(kernel_, target_.pid);  // first: what comes meanwhile is another number
-    glances_ = 0;
+    count_.note(kernel_, target_.pid);
   }
   const std::string wanted = kernel_.uvm_link_target();
   const std::size_t most = attached() ? most_candidates_of_attached : most_candidates;
@@ -130,8 +128,8 @@ Result<bool> UvmListener::look_for_candidates() {
 
 /// To look through very many, again and again, takes a good part of a core.
 bool UvmListener::is_large_and_as_it_was() {
-  return !scan_.is_under_way() && scan_.looks() > 1 && descriptors_ && glances_ < options_.most_glances &&
-         os::count_descriptors(kernel_, target_.pid) == descriptors_;
+  return !scan_.is_under_way() && scan_.looks() > 1 &&
+         count_.is_as_noted(kernel_, target_.pid, options_.most_glances);
 }
 
 /// Succeeds without an attachment when this descriptor is no VA space or is gone again.
@@ -181,7 +179,6 @@ Status UvmListener::retry_later() {
 void UvmListener::retry() {
   Status done;
   if (is_large_and_as_it_was()) {
-    ++glances_;
     done = retry_later();
   } else {
     if (!scan_.is_under_way()) no_va_spaces_.clear();

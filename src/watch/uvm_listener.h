@@ -119,11 +119,10 @@ class UvmListener {
   os::Watch gone_;
   os::Watch retry_;
   os::DescriptorScan scan_;
-  std::vector<int> candidates_;             ///< of the scan that is under way, or was the last
-  std::optional<std::size_t> descriptors_;  ///< so many there were as that began
-  std::uint32_t glances_ = 0;               ///< at their number alone, since then
-  std::list<Attachment> attachments_;       ///< the oldest one first
-  std::set<int> no_va_spaces_;              ///< descriptors of the target that have turned out to be none
+  std::vector<int> candidates_;        ///< of the scan that is under way, or was the last
+  os::DescriptorCount count_;          ///< as that began
+  std::list<Attachment> attachments_;  ///< the oldest one first
+  std::set<int> no_va_spaces_;         ///< descriptors of the target that have turned out to be none
 };
 
 }  // namespace firebreak::watch
