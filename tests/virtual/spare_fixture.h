@@ -138,18 +138,24 @@ class Spare : public MachineTest {
     }
     return found.size();
   }
-  /// A client of that domain alone faults, and with it everybody there.
-  void end_domain(const std::string& name) {
+  /// A client of that domain that is about to fault.
+  std::unique_ptr<Client> start_faulter(const std::string& name) {
     Environment all = environment();
     for (auto& [variable, value] : all) {
       if (variable == "CUDA_MPS_PIPE_DIRECTORY") value = directory() + "/" + name;
     }
-    Client faulter(kernel_, all, FIREBREAK_PLAIN_PROGRAM);
-    ASSERT_EQ(faulter.tell("init"), CUDA_SUCCESS);
+    auto faulter = std::make_unique<Client>(kernel_, all, FIREBREAK_PLAIN_PROGRAM);
+    EXPECT_EQ(faulter->tell("init"), CUDA_SUCCESS);
+    return faulter;
+  }
+  /// And with it everybody there.
+  static void fault(Client& faulter) {
     ASSERT_EQ(faulter.tell("fault"), CUDA_SUCCESS);
     EXPECT_EQ(faulter.tell("wait"), CUDA_ERROR_MISALIGNED_ADDRESS);
     faulter.kill();
   }
+  /// Where nothing has to be under way still: on a busy machine a process takes seconds to start.
+  void end_domain(const std::string& name) { fault(*start_faulter(name)); }
 };
 
 }  // namespace firebreak::test

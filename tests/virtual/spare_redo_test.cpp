@@ -81,8 +81,9 @@ class SpareRedoOf : public SpareRedo, public testing::WithParamInterface<Given> 
 TEST_P(SpareRedoOf, IsDoneAgainInTheNextInstance) {
   const auto program = start_protected();
   give_first(*program, GetParam().first);
+  const auto faulter = start_faulter("a");
   ASSERT_EQ(give(*program, GetParam().what), CUDA_SUCCESS);
-  end_domain("a");
+  fault(*faulter);
   EXPECT_EQ(program->tell("redo wait"), CUDA_SUCCESS) << page().reason();
   EXPECT_EQ(program->ask("redo digest").value, right_after(GetParam().what, GetParam().first));
   EXPECT_EQ(page()->flips.load(), 1U);
@@ -136,8 +137,9 @@ TEST_F(SpareRedo, WhatTheGpuSaysHasEndedIsNotDoneAgain) {
 TEST_F(SpareRedo, WhatHasNotBegunIsGivenForTheFirstTime) {
   const auto program = start_protected({{"FIREBREAK_SPARE_REDO", "1"}});
   const std::vector<std::string> what{"slowly", "knead", "gather", "over", "download"};
+  const auto faulter = start_faulter("a");
   ASSERT_EQ(give(*program, what), CUDA_SUCCESS);
-  end_domain("a");
+  fault(*faulter);
   EXPECT_EQ(program->tell("redo wait"), CUDA_SUCCESS) << page().reason();
   EXPECT_EQ(program->ask("redo digest").value, right_after(what));
   EXPECT_EQ(page()->redone.load(), 6U);
@@ -146,9 +148,10 @@ TEST_F(SpareRedo, WhatHasNotBegunIsGivenForTheFirstTime) {
 /// By its marks. The upload would bring what the host's memory has since.
 TEST_F(SpareRedo, WhatHasEndedMayHaveOverwrittenWhatIsReadAgain) {
   const auto program = start_protected({{"FIREBREAK_SPARE_REDO", "1"}});
+  const auto faulter = start_faulter("a");
   ASSERT_EQ(give(*program, {"slowly", "other-stream", "upload", "download-over"}), CUDA_SUCCESS);
   EXPECT_TRUE(eventually([&] { return program->tell("redo query upload") == CUDA_SUCCESS; }));
-  end_domain("a");
+  fault(*faulter);
   EXPECT_EQ(program->tell("redo wait"), CUDA_ERROR_MISALIGNED_ADDRESS);
   EXPECT_EQ(page()->flips.load(), 0U);
   EXPECT_THAT(page().reason(), HasSubstr("a copy to the host that has ended: it may write what operation"));
@@ -166,8 +169,9 @@ class SpareRedoRefused : public SpareRedo, public testing::WithParamInterface<Re
 TEST_P(SpareRedoRefused, GetsTheErrorAndTheReason) {
   const auto program = start_protected(without_marks);
   give_first(*program, GetParam().first);
+  const auto faulter = start_faulter("a");
   ASSERT_EQ(give(*program, GetParam().what), CUDA_SUCCESS);
-  end_domain("a");
+  fault(*faulter);
   EXPECT_EQ(program->tell("redo wait"), CUDA_ERROR_MISALIGNED_ADDRESS);
   EXPECT_EQ(page()->flips.load(), 0U);
   EXPECT_EQ(page()->state.load(), SpareState::Lost);
@@ -234,25 +238,28 @@ TEST_F(SpareRedo, WhoHasVariablesIsToldSo) {
   EXPECT_EQ(program->tell("load_more"), CUDA_SUCCESS);
   EXPECT_EQ(program->tell("use_more"), CUDA_SUCCESS);
   ASSERT_TRUE(page().is(SpareState::Protected)) << page().reason();
+  const auto faulter = start_faulter("a");
   ASSERT_EQ(give(*program, {"slowly"}), CUDA_SUCCESS);
-  end_domain("a");
+  fault(*faulter);
   EXPECT_EQ(program->tell("redo wait"), CUDA_ERROR_MISALIGNED_ADDRESS);
   EXPECT_THAT(page().reason(), HasSubstr("variables of its code"));
 }
 
 TEST_F(SpareRedo, WhoDoesNotWantItGetsTheError) {
   const auto program = start_protected({{"FIREBREAK_SPARE_REDO", "0"}});
+  const auto faulter = start_faulter("a");
   ASSERT_EQ(give(*program, {"slowly"}), CUDA_SUCCESS);
-  end_domain("a");
+  fault(*faulter);
   EXPECT_EQ(program->tell("redo wait"), CUDA_ERROR_MISALIGNED_ADDRESS);
   EXPECT_THAT(page().reason(), HasSubstr("nothing is done again here"));
 }
 
 TEST_F(SpareRedo, MoreThanIsNotedIsRefused) {
   const auto program = start_protected(without_marks);
+  const auto faulter = start_faulter("a");
   ASSERT_EQ(give(*program, {"slowly"}), CUDA_SUCCESS);
   ASSERT_EQ(program->tell("redo give_many 20000"), CUDA_SUCCESS);
-  end_domain("a");
+  fault(*faulter);
   EXPECT_EQ(program->tell("redo wait"), CUDA_ERROR_MISALIGNED_ADDRESS);
   EXPECT_THAT(page().reason(), HasSubstr("more was under way than what is noted"));
 }

@@ -485,8 +485,9 @@ TEST_F(Spare, WhoseDomainDiesUnderItsWorkGetsTheErrorAndIsNotMoved) {
   const auto program = start_with_spare("init_without_variables");
   Page page(program->pid());
   ASSERT_TRUE(page.is(SpareState::Protected)) << page.reason();
+  const auto faulter = start_faulter("a");
   EXPECT_EQ(program->tell("spin"), CUDA_SUCCESS);
-  end_domain("a");
+  fault(*faulter);
   EXPECT_EQ(program->tell("wait"), CUDA_ERROR_MISALIGNED_ADDRESS);
   EXPECT_EQ(page->flips.load(), 0U);
   EXPECT_EQ(page->state.load(), SpareState::Lost);
