@@ -24,7 +24,7 @@ Result<bool> first_on_gpu(os::Kernel& kernel, pid_t pid, hold::Numbers& on_gpu) 
   std::size_t looked_at = 0;
   for (;;) {
     const auto are_all = hold::add_gpu_descriptors_of(kernel, pid, from, on_gpu, looked_at);
-    if (from == 0 || looked_at >= os::most_descriptors_in_a_look) return are_all;
+    if (!are_all || from == 0 || looked_at >= os::most_descriptors_in_a_look) return are_all;
   }
 }
 

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <filesystem>
 #include <fstream>
 
 #include "os/file.h"
@@ -60,8 +61,12 @@ TEST_F(PlacedEnvironment, MaySayWhatTheGpuHereNeeds) {
 
 TEST_F(PlacedEnvironment, HasDumpsGoToPipesAlone) {
   ASSERT_EQ(::symlink(pipe_.c_str(), (file_ + ".link").c_str()), 0);
+  // The driver would write to the file pattern.1234.
+  const std::string pattern = directory_.path() + "/pattern.%p";
+  ASSERT_EQ(::mkfifo(pattern.c_str(), 0600), 0);
+  const auto relative = std::filesystem::relative(pipe_).string();
   for (const std::string& elsewhere :
-       {file_, file_ + ".new", file_ + ".link", directory_.path(), std::string()}) {
+       {file_, file_ + ".new", file_ + ".link", pattern, relative, directory_.path(), std::string()}) {
     for (const Environment& placed : {park::mode_environment(elsewhere),
                                       Environment{{"FIREBREAK_SPARE_DUMPS", pipe_ + ":" + elsewhere}}}) {
       EXPECT_FALSE(check_placed_environment(placed, {})) << elsewhere;

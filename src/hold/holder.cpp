@@ -77,6 +77,8 @@ void Holder::look(pid_t pid) {
   if (client.look_from == 0) {
     client.count.note(kernel_, pid);
     client.looked_at = 0;
+    client.seen.clear();
+    client.image_before = client.image;
   }
   const std::size_t before = client.duplicates.size();
   const Status looked = look_at(pid, client);
@@ -87,7 +89,7 @@ void Holder::look(pid_t pid) {
   if (lacks && !client.lacks) {
     spdlog::warn("process {} is not held, or not all of it; tried again: {}", pid, to_string(looked.error()));
   }
-  client.lacks = lacks;
+  if (lacks || client.look_from == 0) client.lacks = lacks;  // of all parts of it
   look_later(pid, client);
   if (traces_of(pid) != traces) tell_later(callbacks_.on_traces, pid);
 }
@@ -135,7 +137,7 @@ Status Holder::look_at(pid_t pid, Client& client) {
   Result<bool> are_all = true;
   if (options_.takes_duplicates)
     are_all = add_gpu_descriptors_of(kernel_, pid, client.look_from, client.seen, client.looked_at);
-  const std::string image = client.image;
+  const std::string image = client.image_before;
   note_image(pid, client);  // after the descriptors: exec changes it before it closes them
   if (!are_all) return propagate(are_all);
   if (client.looked_at >= os::most_descriptors_of_a_process && !std::exchange(client.is_large, true)) {

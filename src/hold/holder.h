@@ -163,6 +163,7 @@ class Holder {
     Nanoseconds pause{};
     os::Watch next_look;
     bool lacks = false;
+    std::string image_before = {};   ///< as the look that is under way began
     int look_from = 0;               ///< where a look in parts goes on; 0: none is under way
     Numbers seen = {};               ///< by the parts until now
     std::size_t looked_at = 0;       ///< of all of its descriptors, by these

@@ -31,6 +31,14 @@ class KernelWithSpace : public os::CountingKernel {
  public:
   std::string uvm_link_target() const override { return "/memfd:" + std::string(space_name) + " (deleted)"; }
   std::string rm_link_target() const override { return "/memfd:" + std::string(manager_name) + " (deleted)"; }
+  /// The second part of a look may be late.
+  Result<os::DescriptorLinks> read_links(const std::string& directory, int from) override {
+    begins += from == 0 ? 1 : 0;
+    if (is_late && from != 0) return fail(ErrorCode::Timeout, "it does not let itself be looked at");
+    return CountingKernel::read_links(directory, from);
+  }
+  bool is_late = false;
+  int begins = 0;  ///< looks that begin with the first descriptor
 };
 
 /// What the process is told to do, and answers when it has done so.
@@ -192,6 +200,22 @@ TEST_F(HolderLooks, OneOfVeryManyDescriptorsIsLookedAtInParts) {
   }
   EXPECT_GT(kernel_.links, very_many);
   EXPECT_TRUE(holder_->is_large(pid_));
+}
+
+// And is waited for, as long as for room: not from part to part.
+TEST_F(HolderLooks, AfterAPartThatIsLateALookBeginsAgain) {
+  tell(Deed::OpenVeryMany);
+  if (os::count_descriptors(kernel_, pid_).value_or(very_many) < very_many)
+    GTEST_SKIP() << "nobody may have so many";
+  tell(Deed::OpenSpace);
+  kernel_.is_late = true;
+  follow(never);
+  while (!holder_->lacks(pid_)) loop_->run_once(std::nullopt);
+  const int begins = kernel_.begins;
+  kernel_.is_late = false;
+  run_until_held();
+  EXPECT_GT(kernel_.begins, begins);
+  EXPECT_FALSE(holder_->lacks(pid_));
 }
 
 TEST_F(HolderLooks, WhatItOpensLaterIsHeld) {

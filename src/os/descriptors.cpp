@@ -15,6 +15,7 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <utility>
 
 #include "os/fd.h"
 #include "os/processes.h"
@@ -76,11 +77,14 @@ Status visit_descriptors(Kernel& kernel, pid_t pid, const DescriptorVisitor& vis
 }
 
 Result<bool> visit_some_descriptors(Kernel& kernel, pid_t pid, int& from, const DescriptorVisitor& visit) {
-  auto links = kernel.read_links(descriptor_folder(pid, pid), from);
-  if (links && links->is_nothing_there())
-    links = kernel.read_links(descriptor_folder(pid, living_thread(kernel, pid)), from);
+  const int since = std::exchange(from, 0);
+  auto links = kernel.read_links(descriptor_folder(pid, pid), since);
+  if (links && links->all.empty())
+    links = kernel.read_links(descriptor_folder(pid, living_thread(kernel, pid)), since);
   if (!links) return propagate(links);
-  from = 0;
+  // Its names were there, and then it was not: the thread has ended meanwhile.
+  if (since == 0 && links->all.empty() && links->has_missed_any)
+    return fail(ErrorCode::Timeout, "the descriptors of a process went away while they were looked at");
   for (const DescriptorLink& link : links->all) {
     if (!visit(link.number, link.target)) return true;
   }

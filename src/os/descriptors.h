@@ -32,7 +32,8 @@ Status visit_descriptors(Kernel& kernel, pid_t pid, const DescriptorVisitor& vis
 inline constexpr std::size_t most_closer_looks = 64;
 
 /// The same of as many as one look takes (os/looks.h), from number `from` on. False: there are more, and
-/// `from` is where to go on; true: those were the last, or enough was seen, and `from` is 0.
+/// `from` is where to go on; true: those were the last, or enough was seen, and `from` is 0, as after an
+/// error.
 Result<bool> visit_some_descriptors(Kernel& kernel, pid_t pid, int& from, const DescriptorVisitor& visit);
 /// Whether its first thread has any: one that has ended shows none.
 bool first_thread_shows_descriptors(Kernel& kernel, pid_t pid);

@@ -12,6 +12,9 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -53,12 +56,50 @@ std::optional<std::string> link_of(const std::string& path) {
   return target;
 }
 
+/// Entries of a directory, so few at a time: Linux makes each that it is asked for, which is what a look at a
+/// process of very many descriptors would last for, and the C library asks for 32 KiB of them.
+class Entries {
+ public:
+  static Result<Entries> of(const std::string& directory) {
+    Fd folder(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!folder) return fail_errno("list " + directory, errno);
+    return Entries(std::move(folder));
+  }
+
+  void go_on_at(off_t place) { (void)::lseek(folder_.get(), place, SEEK_SET); }
+
+  /// The name of the next one, until the one after it; null: there is none, or `error` is not 0.
+  const char* next(int& error) {
+    error = 0;
+    if (at_ == filled_) {
+      const long got = ::syscall(SYS_getdents64, folder_.get(), buffer_.data(), buffer_.size());
+      if (got < 0) error = errno;
+      if (got <= 0) return nullptr;
+      at_ = 0;
+      filled_ = static_cast<std::size_t>(got);
+    }
+    const char* const entry = buffer_.data() + at_;
+    std::uint16_t length = 0;
+    std::memcpy(&length, entry + offsetof(dirent64, d_reclen), sizeof(length));
+    at_ += length;
+    return entry + offsetof(dirent64, d_name);
+  }
+
+ private:
+  explicit Entries(Fd folder) : folder_(std::move(folder)) {}
+
+  Fd folder_;
+  alignas(dirent64) std::array<char, 2048> buffer_{};
+  std::size_t at_ = 0;
+  std::size_t filled_ = 0;
+};
+
 /// Of a process that has very many only so many names are read.
 Result<DescriptorLinks> links_in(const std::string& directory, int from, Nanoseconds longest) {
-  const std::unique_ptr<DIR, int (*)(DIR*)> opened(::opendir(directory.c_str()), ::closedir);
-  if (!opened) return fail_errno("list " + directory, errno);
+  auto entries = Entries::of(directory);
+  if (!entries) return propagate(entries);
   constexpr int before_the_first = 2;  // "." and "..": Linux counts places by the numbers of descriptors
-  if (from > 0) ::seekdir(opened.get(), from + before_the_first);
+  if (from > 0) entries->go_on_at(from + before_the_first);
   DescriptorLinks links;
   std::size_t seen = 0;
   const SystemClock clock;
@@ -67,21 +108,20 @@ Result<DescriptorLinks> links_in(const std::string& directory, int from, Nanosec
     return seen == most_descriptors_in_a_look ||
            (seen >= fewest_descriptors_in_a_look && clock.now() >= until);
   };
-  errno = 0;
-  while (const dirent* entry = ::readdir(opened.get())) {
-    const auto number = number_in(entry->d_name);
+  int error = 0;
+  while (const char* name = entries->next(error)) {
+    const auto number = number_in(name);
     if (!number) continue;
     if (is_enough()) {
       links.next = *number;
       return links;
     }
     ++seen;
-    auto target = link_of(directory + "/" + entry->d_name);
+    auto target = link_of(directory + "/" + name);
     links.has_missed_any |= !target;
     if (target) links.all.push_back({*number, std::move(*target)});
-    errno = 0;
   }
-  if (errno != 0) return fail_errno("list " + directory, errno);
+  if (error != 0) return fail_errno("list " + directory, error);
   return links;
 }
 

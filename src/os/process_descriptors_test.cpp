@@ -151,6 +151,23 @@ TEST_F(ScanOfShortLooks, SeesNoMoreThanOneOfLongOnes) {
   EXPECT_EQ(seen.size(), most_descriptors_of_a_process);
 }
 
+/// Whoever goes on until there are no more ends.
+TEST_F(VisitDescriptors, AfterAnErrorThereIsNothingToGoOnWith) {
+  int from = 77;
+  EXPECT_FALSE(visit_some_descriptors(kernel_, 43, from, [](int, const std::string&) { return true; }));
+  EXPECT_EQ(from, 0);
+}
+
+TEST_F(VisitDescriptors, OneThatEndsWhileItIsLookedAtHasNotShownThatItHasNone) {
+  for (const char* const number : {"3", "7", "12"})
+    kernel_.refuse("/proc/42/fd/" + std::string(number), Error{ErrorCode::NotFound, "it is gone", {}});
+  int from = 0;
+  const auto visited =
+      visit_some_descriptors(kernel_, somebody, from, [](int, const std::string&) { return true; });
+  ASSERT_FALSE(visited);
+  EXPECT_EQ(visited.error().code, ErrorCode::Timeout);
+}
+
 TEST_F(VisitDescriptors, AScanThatHasSeenEnoughBeginsAgain) {
   give_many(kernel_, 2 * most_descriptors_in_a_look);
   DescriptorScan scan;

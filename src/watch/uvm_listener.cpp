@@ -66,7 +66,7 @@ Status UvmListener::start() {
 /// Succeeds without an attachment when the target simply has no VA space yet: it is looked at again.
 Status UvmListener::look_on() {
   Status done = try_to_attach();
-  if (done && (!attached() || scan_.is_under_way())) done = retry_later();
+  if (done && (!attached() || scan_.is_under_way() || was_late_)) done = retry_later();
   return done;
 }
 
@@ -123,7 +123,8 @@ Result<bool> UvmListener::look_for_candidates() {
   const ErrorCode why = visited ? ErrorCode::NotFound : visited.error().code;
   if (why != ErrorCode::NotFound && why != ErrorCode::Timeout)
     return explain_getfd(visited.error(), target_.pid);
-  return visited && !scan_.is_under_way();
+  was_late_ = why == ErrorCode::Timeout;
+  return visited && *visited && candidates_.size() < most;
 }
 
 /// To look through very many, again and again, takes a good part of a core.

@@ -121,6 +121,7 @@ class UvmListener {
   os::DescriptorScan scan_;
   std::vector<int> candidates_;        ///< of the scan that is under way, or was the last
   os::DescriptorCount count_;          ///< as that began
+  bool was_late_ = false;              ///< the last look: it is to be made again
   std::list<Attachment> attachments_;  ///< the oldest one first
   std::set<int> no_va_spaces_;         ///< descriptors of the target that have turned out to be none
 };

@@ -127,6 +127,19 @@ TEST_F(UvmListenerTest, WhoIsNotToBeLookedAtIsAskedAgain) {
   EXPECT_TRUE(run_until([&] { return watcher.attached(); }));
 }
 
+TEST_F(UvmListenerTest, OneThatIsAttachedToAndNotToBeLookedAtIsAskedAgain) {
+  target_opens_a_va_space();
+  UvmListener watcher = listener();
+  ASSERT_TRUE(watcher.start());
+  EXPECT_TRUE(watcher.attached());
+  kernel_.give_descriptor(target_pid, 5'000, uvm_path, FakeUvmTools::va_space());
+  kernel_.refuse("/proc/4711/fd", Error{ErrorCode::Timeout, "it does not let itself be looked at", {}});
+  watcher.look_again();
+  EXPECT_EQ(watcher.attachments(), 1U);
+  kernel_.permit("/proc/4711/fd");
+  EXPECT_TRUE(run_until([&] { return watcher.attachments() == 2; }));
+}
+
 TEST_F(UvmListenerTest, FollowsTheLinkTargetThatTheKernelNames) {
   kernel_.set_uvm_link_target("/memfd:nvidia-uvm (deleted)");
   kernel_.give_descriptor(target_pid, 7, "/memfd:nvidia-uvm (deleted)", FakeUvmTools::va_space());
