@@ -98,6 +98,18 @@ TEST_F(UvmListenerTest, WhatOneOfManyOpensLaterIsFoundToo) {
   EXPECT_EQ(watcher.attachments(), 2U) << "a part of them does not show that the rest is gone";
 }
 
+TEST_F(UvmListenerTest, ALookThatIsCutShortDoesNotShowThatTheRestIsGone) {
+  kernel_.give_descriptor(target_pid, 50'000, uvm_path, FakeUvmTools::va_space());
+  UvmListener watcher = listener();
+  ASSERT_TRUE(watcher.start());
+  ASSERT_EQ(watcher.attachments(), 1U);
+  give_many(kernel_, 100, os::most_descriptors_of_a_process);
+  watcher.look_again();
+  for (int turns = 0; turns < 40 && loop_->run_once(Milliseconds(100)); ++turns) {  // to its last part
+  }
+  EXPECT_EQ(watcher.attachments(), 1U);
+}
+
 TEST_F(UvmListenerTest, AsksForOneEventAtATime) {
   target_opens_a_va_space();
   UvmListener watcher = listener();
