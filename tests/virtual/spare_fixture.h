@@ -138,13 +138,15 @@ class Spare : public MachineTest {
     }
     return found.size();
   }
-  /// A client of that domain that is about to fault.
-  std::unique_ptr<Client> start_faulter(const std::string& name) {
+  Environment in_domain(const std::string& domain) {
     Environment all = environment();
-    for (auto& [variable, value] : all) {
-      if (variable == "CUDA_MPS_PIPE_DIRECTORY") value = directory() + "/" + name;
-    }
-    auto faulter = std::make_unique<Client>(kernel_, all, FIREBREAK_PLAIN_PROGRAM);
+    for (auto& [variable, value] : all)
+      if (variable == "CUDA_MPS_PIPE_DIRECTORY") value = directory() + "/" + domain;
+    return all;
+  }
+  /// A client of that domain that is about to fault.
+  std::unique_ptr<Client> start_faulter(const std::string& domain) {
+    auto faulter = std::make_unique<Client>(kernel_, in_domain(domain), FIREBREAK_PLAIN_PROGRAM);
     EXPECT_EQ(faulter->tell("init"), CUDA_SUCCESS);
     return faulter;
   }
@@ -155,7 +157,7 @@ class Spare : public MachineTest {
     faulter.kill();
   }
   /// Where nothing has to be under way still: on a busy machine a process takes seconds to start.
-  void end_domain(const std::string& name) { fault(*start_faulter(name)); }
+  void end_domain(const std::string& domain) { fault(*start_faulter(domain)); }
 };
 
 }  // namespace firebreak::test

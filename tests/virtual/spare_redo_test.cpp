@@ -49,12 +49,6 @@ class SpareRedo : public Spare {
     EXPECT_EQ(model->tell("redo wait"), CUDA_SUCCESS);
     return model->ask("redo digest").value;
   }
-  Environment in_domain(const std::string& domain) {
-    Environment all = environment();
-    for (auto& [variable, value] : all)
-      if (variable == "CUDA_MPS_PIPE_DIRECTORY") value = directory() + "/" + domain;
-    return all;
-  }
   /// It takes clients, once nobody who was hit by its fault is there.
   void await_open(const std::string& domain) {
     EXPECT_TRUE(eventually([&] {
