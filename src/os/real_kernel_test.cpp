@@ -3,16 +3,20 @@
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
+#include <pthread.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <csignal>
+#include <thread>
 
 #include "os/file.h"
 #include "os/memory.h"
+#include "os/processes.h"
 #include "os/program.h"
 #include "os/self.h"
 #include "os/socket.h"
@@ -95,6 +99,47 @@ TEST_F(RealKernelTest, TellsHowAProgramEnded) {
   ASSERT_TRUE(status);
   EXPECT_EQ(status->signal, SIGTERM);
   EXPECT_FALSE(kernel_.try_wait(pid));
+}
+
+int forks = 0;
+
+/// fork() copies the page tables, which holds up each thread that lacks a page. It is seen by what the C
+/// library calls before it.
+TEST_F(RealKernelTest, ToStartAProgramCopiesNoMemory) {
+  ASSERT_EQ(::pthread_atfork([] { ++forks; }, nullptr, nullptr), 0);
+  const int before = forks;
+  EXPECT_TRUE(run({"true"}).status.clean());
+  EXPECT_EQ(forks, before);
+}
+
+/// Until its exec it is in our memory: a handler of ours that ran in it would change that.
+TEST_F(RealKernelTest, AProgramThatStartsRunsNoHandlerOfOurs) {
+  static std::atomic<int> calls{0};
+  struct sigaction action {};
+  struct sigaction before {};
+  action.sa_handler = [](int) { ++calls; };
+  ASSERT_EQ(::sigaction(SIGUSR2, &action, &before), 0);
+  SpawnRequest request;
+  request.command = {"sleep", "1000"};
+  std::atomic<bool> is_over{false};
+  // Whoever is a child of ours gets it, as soon as it is there.
+  std::thread sender([&] {
+    while (!is_over)
+      for (const pid_t child : children_of(kernel_, ::getpid())) ::kill(child, SIGUSR2);
+  });
+  int ended_by_it = 0;
+  for (int i = 0; i < 50; ++i) {
+    const auto pid = kernel_.spawn(request);
+    if (!pid) continue;  // it ended before its exec
+    const Fd pidfd = kernel_.pidfd_open(*pid).value();
+    const auto status = wait_for_child(kernel_, *pid, pidfd, long_enough).value();
+    ended_by_it += status && status->signal == SIGUSR2 ? 1 : 0;
+  }
+  is_over = true;
+  sender.join();
+  ASSERT_EQ(::sigaction(SIGUSR2, &before, nullptr), 0);
+  EXPECT_EQ(calls, 0);
+  EXPECT_GT(ended_by_it, 0);
 }
 
 TEST_F(RealKernelTest, AProgramThatDoesNotEndIsKilled) {
