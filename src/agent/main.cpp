@@ -129,12 +129,13 @@ Result<std::shared_ptr<os::RightsKeeper>> leave_rights_to_keeper() {
 }
 
 /// Tenants and whoever else decide how long a look at them lasts.
-Result<std::shared_ptr<os::Broker>> start_broker(os::Kernel& kernel,
+Result<std::shared_ptr<os::Broker>> start_broker(os::EventLoop& loop, os::Kernel& kernel,
                                                  std::shared_ptr<os::RightsKeeper> keeper) {
   os::BrokerOptions options;
   options.keeper = std::move(keeper);
   options.tell = [](const std::string& line) { spdlog::warn("{}", line); };
   auto broker = std::make_shared<os::Broker>(std::move(options));
+  broker->put_off_for([&loop] { return loop.urgent(); });
   if (const Status started = broker->start(); !started) return propagate(started);
   kernel.look_by(broker);
   return broker;
@@ -397,7 +398,7 @@ Result<int> serve(CommandLine options, const std::vector<std::string>& arguments
   if (!platform) return propagate(platform);
   const os::EnvironmentScope of_the_gpu = which_gpu(*platform);
   act_by(*place, *platform->kernel);
-  const auto broker = start_broker(*platform->kernel, *keeper);
+  const auto broker = start_broker(**loop, *platform->kernel, *keeper);
   if (!broker) return propagate(broker);
   platform::hear_promptly();
   auto gpus = find_gpus(*platform, options);

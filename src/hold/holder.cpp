@@ -173,7 +173,10 @@ bool Holder::is_large(pid_t pid) const {
 void Holder::look_later(pid_t pid, Client& client) {
   if (client.lacks) client.pause = options_.look_for_room;
   const Nanoseconds pause = client.look_from != 0 ? options_.between_parts : client.pause;
-  auto timer = loop_.after(pause, [this, pid] { look_again(pid); });
+  auto timer = loop_.after(pause, [this, pid] {
+    const os::EventLoop::Background background(loop_);
+    look_again(pid);
+  });
   if (!timer) {
     return spdlog::error("descriptors of process {} are not followed any more: {}", pid,
                          to_string(timer.error()));

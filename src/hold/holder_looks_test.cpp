@@ -34,11 +34,14 @@ class KernelWithSpace : public os::CountingKernel {
   /// The second part of a look may be late.
   Result<os::DescriptorLinks> read_links(const std::string& directory, int from) override {
     begins += from == 0 ? 1 : 0;
+    in_background += loop != nullptr && loop->urgent() >= 0 ? 1 : 0;
     if (is_late && from != 0) return fail(ErrorCode::Timeout, "it does not let itself be looked at");
     return CountingKernel::read_links(directory, from);
   }
   bool is_late = false;
   int begins = 0;  ///< looks that begin with the first descriptor
+  const os::EventLoop* loop = nullptr;
+  int in_background = 0;  ///< looks that are put off for what comes first
 };
 
 /// What the process is told to do, and answers when it has done so.
@@ -160,6 +163,14 @@ class HolderLooks : public testing::Test {
   std::array<int, 2> from_{};
   bool may_have_very_many_ = false;  ///< the process's
 };
+
+TEST_F(HolderLooks, WhatComesFirstWaitsForNone) {
+  kernel_.loop = &*loop_;
+  follow(0);
+  EXPECT_EQ(kernel_.in_background, 0) << "who is there for the first time is looked at at once";
+  look_times(3 * files);
+  EXPECT_GT(kernel_.in_background, 1);
+}
 
 // Between its death and the word of it there may be a look at it, when it has no image any more.
 TEST_F(HolderLooks, TheChildOfOneThatWasLookedAtWhenItWasDeadIsKnown) {

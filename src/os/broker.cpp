@@ -174,7 +174,7 @@ std::vector<pid_t> Broker::not_answered() {
   reap();
   std::vector<pid_t> all;
   for (const Abandoned& each : abandoned_) {
-    if (each.by != nobody) all.push_back(each.by);
+    if (each.whom.pid != nobody) all.push_back(each.whom.pid);
   }
   return all;
 }
@@ -232,7 +232,9 @@ std::vector<Result<Fd>> Broker::those_in(Result<Answer> answer, std::size_t coun
   for (std::size_t i = 0; i < count; ++i) all.emplace_back(tl::unexpected<Error>(missing));
   if (!answer) return all;
   for (auto& [place, found] : answer->descriptors) {
-    if (place < count) all[place] = std::move(found);
+    if (place >= count) continue;
+    if (found) found->close_by({});  // who asked has it now, and may want to wait for its close()
+    all[place] = std::move(found);
   }
   return all;
 }
@@ -258,11 +260,12 @@ std::vector<Result<bool>> Broker::are_same_files(pid_t pid, pid_t other,
   return all;
 }
 
-Result<Broker::Answer> Broker::ask(pid_t whom, const std::string& question,
-                                   std::span<const int> descriptors) {
-  const std::lock_guard lock(mutex_);
-  const auto user = user_of(whom);
-  if (auto may = may_look_at(whom, user); !may) return propagate(may);
+Result<Broker::Answer> Broker::ask(pid_t pid, const std::string& question, std::span<const int> descriptors) {
+  const auto put_off = fail(ErrorCode::Timeout, "what is more urgent came first");
+  std::unique_lock lock(mutex_, std::defer_lock);
+  if (!lock_unless_urgent(lock)) return put_off;
+  const Whom whom{pid, user_of(pid)};
+  if (auto may = may_look_at(whom); !may) return propagate(may);
   Result<Answer> answer = fail(ErrorCode::Timeout, "nobody is there to look at other processes");
   // Somebody may have killed the helper: another one is asked the same, once.
   for (int tries = 0; tries < 2; ++tries) {
@@ -270,26 +273,51 @@ Result<Broker::Answer> Broker::ask(pid_t whom, const std::string& question,
     const Monotonic since = SystemClock().now();
     Ended ended = waited_for(await_ready(deadline_now()), since);
     if (ended == Ended::Late) return answer;
-    if (ended == Ended::Answered) ended = waited_for(ask_helper(question, descriptors, answer), since);
-    if (ended == Ended::Answered) return answer;
+    if (ended == Ended::Answered) ended = waited_for(take_owed(), since);
+    if (ended == Ended::Answered) {
+      helper_->owed = whom;
+      ended = waited_for(ask_helper(question, descriptors, answer), since);
+    }
+    if (ended == Ended::PutOff) return put_off;
     if (ended == Ended::Gone) {
       forget_helper();
       continue;
     }
-    abandon(whom, user);
-    return fail(ErrorCode::Timeout, "process " + std::to_string(whom) + " does not let itself be looked at");
+    const pid_t asked = helper_->owed->pid;
+    if (ended == Ended::Late) {
+      abandon(*helper_->owed);
+      if (asked != pid) return answer;
+      return fail(ErrorCode::Timeout, "process " + std::to_string(pid) + " does not let itself be looked at");
+    }
+    helper_->owed.reset();
+    return answer;
   }
   return answer;
 }
 
-Status Broker::may_look_at(pid_t whom, std::optional<uid_t> user) {
+/// False: what the calling thread does is to be put off.
+bool Broker::lock_unless_urgent(std::unique_lock<std::timed_mutex>& lock) const {
+  constexpr std::chrono::microseconds between_looks(200);
+  const int urgent = urgent_ ? urgent_() : -1;
+  while (urgent >= 0) {
+    const auto waits = poll_readable(std::span(&urgent, 1), Milliseconds(0));
+    if (waits && !waits->empty()) return false;
+    if (lock.try_lock_for(between_looks)) return true;
+  }
+  lock.lock();
+  return true;
+}
+
+Status Broker::may_look_at(const Whom& whom) {
   reap();
-  if (std::ranges::find(abandoned_, whom, &Abandoned::by) != abandoned_.end())
-    return fail(ErrorCode::Timeout, "process " + std::to_string(whom) + " does not let itself be looked at");
-  const auto of_the_user = std::ranges::count(abandoned_, user, &Abandoned::user);
-  if (user && of_the_user >= static_cast<std::ptrdiff_t>(most_abandoned_for_one_user))
+  if (std::ranges::any_of(abandoned_, [&](const Abandoned& each) { return each.whom.pid == whom.pid; }))
     return fail(ErrorCode::Timeout,
-                std::to_string(of_the_user) + " processes of user " + std::to_string(*user) +
+                "process " + std::to_string(whom.pid) + " does not let itself be looked at");
+  const auto of_the_user =
+      std::ranges::count_if(abandoned_, [&](const Abandoned& each) { return each.whom.user == whom.user; });
+  if (whom.user && of_the_user >= static_cast<std::ptrdiff_t>(most_abandoned_for_one_user))
+    return fail(ErrorCode::Timeout,
+                std::to_string(of_the_user) + " processes of user " + std::to_string(*whom.user) +
                     " did not let themselves be looked at: none " + "of that user's is, for now");
   if (deadline_now() < options_.deadline / shortest_part)
     return fail(ErrorCode::Timeout,
@@ -323,11 +351,23 @@ Result<Socket> Broker::ask_for_helper() const {
   if (!ends) return propagate(ends);
   if (auto asked = options_.keeper->ask_for_helper(ends->second.fd(), options_.deadline); !asked)
     return propagate(asked);
+  ends->first.close_by(closer_);
   return std::move(ends->first);
+}
+
+/// Answered: somebody may ask what the helper has said, or that nothing came in time.
+Broker::Ended Broker::await_word(Monotonic until) {
+  const int urgent = urgent_ ? urgent_() : -1;
+  if (urgent < 0) return Ended::Answered;
+  const std::array<int, 2> both{helper_->socket.fd().get(), urgent};
+  const auto left = std::chrono::ceil<Milliseconds>(until - SystemClock().now());
+  const auto ready = poll_readable(both, std::max(left, Milliseconds(0)));
+  return ready && !ready->empty() && ready->front() != 0 ? Ended::PutOff : Ended::Answered;
 }
 
 Broker::Ended Broker::await_ready(Milliseconds limit) {
   if (helper_->process) return Ended::Answered;
+  if (await_word(SystemClock().now() + limit) == Ended::PutOff) return Ended::PutOff;
   auto process = await_helper(helper_->socket, limit);
   if (!process) return process.error().code == ErrorCode::Timeout ? Ended::Late : Ended::Gone;
   helper_->process = std::move(*process);
@@ -357,24 +397,32 @@ Result<std::unique_ptr<Standstill>> Broker::stop_all_but_writers(pid_t pid, cons
   return fail(ErrorCode::Timeout, "process " + std::to_string(pid) + " is not to be stopped");
 }
 
+namespace {
+
+bool is_late(const Error& why) { return why.code == ErrorCode::Timeout; }
+
+}  // namespace
+
 /// Answered: also where the answer is why not.
 Broker::Ended Broker::ask_helper(const std::string& question, std::span<const int> descriptors,
                                  Result<Answer>& answer) {
-  const auto ended_by = [](const Error& why) {
-    return why.code == ErrorCode::Timeout ? Ended::Late : Ended::Gone;
-  };
-  const SystemClock clock;
   const Milliseconds deadline = deadline_now();
-  const Monotonic until = clock.now() + deadline;
+  const Monotonic until = SystemClock().now() + deadline;
   if (auto sent = helper_->socket.send(bytes_of(question), descriptors, deadline); !sent)
-    return ended_by(sent.error());
+    return is_late(sent.error()) ? Ended::Late : Ended::Gone;
+  return take_answer(until, answer);
+}
+
+Broker::Ended Broker::take_answer(Monotonic until, Result<Answer>& answer) {
+  const SystemClock clock;
   Answer all;
   for (;;) {
+    if (await_word(until) == Ended::PutOff) return Ended::PutOff;
     const auto left = std::chrono::ceil<Milliseconds>(until - clock.now());
     auto part = helper_->socket.receive(std::max(left, Milliseconds(0)));
     // There was no descriptor left for the one that came.
     if (!part && part.error().code == ErrorCode::Protocol) continue;
-    if (!part) return ended_by(part.error());
+    if (!part) return is_late(part.error()) ? Ended::Late : Ended::Gone;
     const std::string_view text = text_in(*part);
     const std::string_view rest = text.substr(1);
     if (text.front() == 'd' && part->descriptors.size() == 1)
@@ -393,13 +441,21 @@ Broker::Ended Broker::ask_helper(const std::string& question, std::span<const in
   }
 }
 
+/// What nobody waited for.
+Broker::Ended Broker::take_owed() {
+  if (!helper_->owed) return Ended::Answered;
+  Result<Answer> nobodys = Answer{};
+  return take_answer(SystemClock().now() + deadline_now(), nobodys);
+}
+
 /// Its socket goes with it: what it may still say nobody takes for the answer to something else.
-void Broker::abandon(pid_t whom, std::optional<uid_t> user) {
+void Broker::abandon(const Whom& whom) {
   kill_helper(helper_->process);
-  abandoned_.push_back({std::move(helper_->process), false, whom, user, SystemClock().now()});
+  const pid_t pid = whom.pid;
+  abandoned_.push_back({std::move(helper_->process), false, whom, SystemClock().now()});
   helper_.reset();
   if (options_.tell)
-    options_.tell("process " + std::to_string(whom) +
+    options_.tell("process " + std::to_string(pid) +
                   " does not let itself be looked at: a look at it lasts too long, and is given up");
   (void)begin();
 }
@@ -408,7 +464,7 @@ void Broker::abandon(pid_t whom, std::optional<uid_t> user) {
 void Broker::forget_helper() {
   kill_helper(helper_->process);
   const bool ended = has_ended(helper_->process);
-  abandoned_.push_back({std::move(helper_->process), ended, nobody, {}, {}});
+  abandoned_.push_back({std::move(helper_->process), ended, {nobody, {}}, {}});
   helper_.reset();
 }
 

@@ -49,6 +49,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "os/closer.h"
 #include "os/kernel.h"
 #include "os/patience.h"
 #include "os/rights_keeper.h"
@@ -80,6 +81,10 @@ class Broker final : public Looks {
   /// The helper ends; those that are abandoned are not waited for.
   ~Broker() override;
 
+  /// From now on who asks waits only until `urgent` is readable, where that is a descriptor and not -1: it is
+  /// asked by the asking thread. Then nothing is known (Timeout), and nobody is to blame; what the helper
+  /// still says is taken off before the next question. Before others ask.
+  void put_off_for(std::function<int()> urgent) { urgent_ = std::move(urgent); }
   /// Waits until the helper is there. Without this the first look starts it.
   Status start();
   /// The processes that keep a helper, or have just done so.
@@ -99,38 +104,50 @@ class Broker final : public Looks {
   Result<std::unique_ptr<Standstill>> stop_all_but_writers(pid_t pid, const Fd& pipe) override;
 
  private:
+  /// Whom a look is at.
+  struct Whom {
+    pid_t pid = 0;
+    std::optional<uid_t> user;  ///< whose process that is
+  };
   struct Helper {
     Socket socket;
-    Fd process;  ///< none: it has not been said yet that it is there
+    Fd process;                     ///< none: it has not been said yet that it is there
+    std::optional<Whom> owed = {};  ///< its answer on that one is not taken off yet
   };
   struct Abandoned {
     Fd helper;
     bool has_ended = false;
-    pid_t by = 0;               ///< whom it looked at
-    std::optional<uid_t> user;  ///< whose process that was
+    Whom whom;
     Monotonic since{};
   };
   struct Answer {
     std::string bytes;
     std::vector<std::pair<std::size_t, Result<Fd>>> descriptors;  ///< by place; not all may have arrived
   };
-  enum class Ended { Answered, Late, Gone };
+  enum class Ended { Answered, Late, Gone, PutOff };
 
-  Result<Answer> ask(pid_t whom, const std::string& question, std::span<const int> descriptors = {});
+  Result<Answer> ask(pid_t pid, const std::string& question, std::span<const int> descriptors = {});
   static std::vector<Result<Fd>> those_in(Result<Answer> answer, std::size_t count, const char* what);
-  Status may_look_at(pid_t whom, std::optional<uid_t> user);
+  Status may_look_at(const Whom& whom);
   Milliseconds deadline_now();
   Ended waited_for(Ended ended, Monotonic since);
   Result<Socket> ask_for_helper() const;
   Status begin();
+  bool lock_unless_urgent(std::unique_lock<std::timed_mutex>& lock) const;
+  Ended await_word(Monotonic until);
   Ended await_ready(Milliseconds limit);
   Ended ask_helper(const std::string& question, std::span<const int> descriptors, Result<Answer>& answer);
-  void abandon(pid_t whom, std::optional<uid_t> user);
+  Ended take_answer(Monotonic until, Result<Answer>& answer);
+  Ended take_owed();
+  void abandon(const Whom& whom);
   void forget_helper();
   void reap();
 
   BrokerOptions options_;
-  std::mutex mutex_;  ///< guards the next three
+  std::function<int()> urgent_;
+  /// What is given up may be the last of what a tenant has closed.
+  std::shared_ptr<Closer> closer_ = std::make_shared<Closer>();
+  std::timed_mutex mutex_;  ///< guards the next three
   Patience patience_;
   std::optional<Helper> helper_;
   std::vector<Abandoned> abandoned_;

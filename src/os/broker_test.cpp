@@ -7,6 +7,8 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -537,6 +539,132 @@ TEST_F(BrokerTest, AHelperThatCannotBeKilledIsNotWaitedFor) {
   hidden.reset();
   while (!broker->not_answered().empty()) std::this_thread::yield();
   EXPECT_EQ(told.size(), 1U);
+}
+
+/// One whose helper stands still until it is let go on, and who is told by a pipe that something is urgent.
+class PutOff : public BrokerTest {
+ protected:
+  PutOff() : pipe_(make_pipe().value()) {}
+  ~PutOff() override { let_helpers(SIGCONT); }
+  void begin(Milliseconds deadline) {
+    broker_ = with(deadline, long_time);
+    broker_->put_off_for([this] { return can_be_put_off_ ? pipe_.reading.get() : -1; });
+    EXPECT_TRUE(broker_->read_file(first_.environment()));  // it is there
+  }
+  void let_helpers(int signal) {
+    RealKernel kernel;
+    for (const pid_t each : children_of(kernel, keeper->pid())) ::kill(each, signal);
+  }
+  void raise() { EXPECT_EQ(::write(pipe_.writing.get(), "x", 1), 1); }
+  void lower() {
+    char word = 0;
+    EXPECT_EQ(::read(pipe_.reading.get(), &word, 1), 1);
+  }
+  template <class Ask>
+  auto ask_while_it_stands_still(const Ask& ask) {
+    let_helpers(SIGSTOP);
+    std::thread raiser([this] {
+      std::this_thread::sleep_for(Milliseconds(20));
+      raise();
+    });
+    auto answer = ask();
+    raiser.join();
+    lower();
+    return answer;
+  }
+  void expect_put_off(const Error& why) const {
+    EXPECT_EQ(why.code, ErrorCode::Timeout);
+    EXPECT_THAT(why.message, HasSubstr("more urgent"));
+    EXPECT_THAT(told, IsEmpty()) << "nobody is to blame";
+    EXPECT_THAT(broker_->not_answered(), IsEmpty());
+  }
+
+  Pipe pipe_;
+  std::atomic<bool> can_be_put_off_{true};
+  const Child first_;
+  std::shared_ptr<Broker> broker_;
+};
+
+TEST_F(PutOff, WhatIsUrgentIsNotKeptWaitingAndTheNextAnswerIsItsOwn) {
+  begin(Milliseconds(60'000));
+  const Child second;
+  const auto late = ask_while_it_stands_still([&] { return broker_->read_file(first_.environment()); });
+  ASSERT_FALSE(late);
+  expect_put_off(late.error());
+  let_helpers(SIGCONT);
+  EXPECT_EQ(broker_->read_file(proc_folder(second.pid()) + "/stat").value().substr(0, 4),
+            std::to_string(second.pid()).substr(0, 4));
+}
+
+TEST_F(PutOff, WhereItIsUrgentBeforeNothingIsAsked) {
+  begin(Milliseconds(60'000));
+  raise();
+  const auto answer = broker_->read_file(first_.environment());
+  lower();
+  ASSERT_FALSE(answer);
+  expect_put_off(answer.error());
+  EXPECT_TRUE(broker_->read_file(first_.environment()));
+}
+
+TEST_F(PutOff, WhatCannotBePutOffIsAnswered) {
+  begin(Milliseconds(60'000));
+  raise();
+  can_be_put_off_ = false;
+  EXPECT_TRUE(broker_->read_file(first_.environment()));
+  lower();
+}
+
+TEST_F(PutOff, WhatStillComesIsNobodysAndIsClosed) {
+  begin(Milliseconds(60'000));
+  const Fd file = memory_file_with("shared").value();
+  const Child child(file.get());
+  const Fd pidfd = RealKernel().pidfd_open(child.pid()).value();
+  const std::vector<DescriptorLink> wanted(3, {77, "/memfd:content (deleted)"});
+  const auto late = ask_while_it_stands_still([&] { return broker_->duplicate_all(pidfd, wanted); });
+  for (const auto& each : late) ASSERT_FALSE(each);
+  expect_put_off(late.front().error());
+  let_helpers(SIGCONT);
+  EXPECT_TRUE(broker_->read_file(first_.environment()));
+  const auto is_another_of_it = [&](const std::string& name) {
+    const int number = std::atoi(name.c_str());
+    const auto identity = identity_of(number);
+    return number != file.get() && identity && *identity == identity_of(file.get()).value();
+  };
+  // A thread of its own closes them.
+  while (std::ranges::any_of(RealKernel().list_directory("/proc/self/fd").value(), is_another_of_it))
+    std::this_thread::yield();
+  EXPECT_TRUE(broker_->duplicate(pidfd, 77, "/memfd:content (deleted)"));
+}
+
+/// Whom the next one asks about has done nothing.
+TEST_F(PutOff, WhoKeepsTheHelperFromTheNextIsGivenUpInItsPlace) {
+  const Hidden hidden("exec");
+  if (hidden.pid() == 0) GTEST_SKIP() << "nobody may mount here";
+  begin(Milliseconds(3'000));
+  const auto late = ask_while_it_stands_still([&] { return broker_->read_file(hidden.environment()); });
+  ASSERT_FALSE(late);
+  expect_put_off(late.error());
+  let_helpers(SIGCONT);
+  const Child other;
+  EXPECT_EQ(code_of(broker_->read_file(other.environment())), ErrorCode::Timeout);
+  EXPECT_THAT(broker_->not_answered(), ElementsAre(hidden.pid()));
+  EXPECT_THAT(read_in_time(*broker_, other.environment()), HasSubstr("FIREBREAK_TEST_BROKER=seen"));
+}
+
+/// Whom others hold up by their own looks.
+TEST_F(PutOff, WhoWaitsForSomebodyElsesLookIsNotKeptWaiting) {
+  begin(Milliseconds(60'000));
+  let_helpers(SIGSTOP);
+  can_be_put_off_ = false;
+  std::thread other([&] { EXPECT_TRUE(broker_->read_file(first_.environment())); });
+  // It has asked: the helper's socket has its question.
+  std::this_thread::sleep_for(Milliseconds(50));
+  can_be_put_off_ = true;
+  const auto answer = ask_while_it_stands_still([&] { return broker_->read_file(first_.environment()); });
+  let_helpers(SIGCONT);
+  other.join();
+  ASSERT_FALSE(answer);
+  expect_put_off(answer.error());
 }
 
 }  // namespace

@@ -257,6 +257,11 @@ void EventLoop::put_off(std::span<Callback> rest) {
   wake_up(wake_.get());
 }
 
+int EventLoop::urgent() const {
+  const bool can_be_put_off = runner_.load() == std::this_thread::get_id() && is_in_background_;
+  return can_be_put_off ? first_.get() : -1;
+}
+
 void EventLoop::serve_first() {
   std::array<epoll_event, most_events> events{};
   const int count = ::epoll_wait(first_.get(), events.data(), most_events, 0);
@@ -316,6 +321,7 @@ bool EventLoop::run_due_by_clock() {
 }
 
 bool EventLoop::run_once(std::optional<Milliseconds> timeout) {
+  runner_ = std::this_thread::get_id();
   std::array<epoll_event, most_events> events{};
   const int wait_ms = timeout ? static_cast<int>(std::max<std::int64_t>(timeout->count(), 0)) : -1;
   const bool was_due = run_due_by_clock();

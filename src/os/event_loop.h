@@ -2,6 +2,7 @@
 /// One thread that waits for descriptors, timers and files.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -12,6 +13,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -52,7 +54,8 @@ class Watch {
   std::uint64_t id_ = 0;
 };
 
-/// post() and stop() may be called from any thread; everything else on the loop's thread, or before it runs.
+/// post(), stop() and urgent() may be called from any thread; everything else on the loop's thread, or before
+/// it runs.
 class EventLoop {
  public:
   using Callback = std::function<void()>;
@@ -72,6 +75,23 @@ class EventLoop {
   /// The same as the first, for what nobody may keep waiting: it is served before each of the others, however
   /// many of those there are.
   Result<Watch> watch_first(int fd, Callback callback);
+  /// What a callback does as long as this lives can be put off, where it waits for others who ask urgent().
+  class Background {
+   public:
+    explicit Background(EventLoop& loop)
+        : loop_(loop), before_(std::exchange(loop.is_in_background_, true)) {}
+    Background(const Background&) = delete;
+    Background& operator=(const Background&) = delete;
+    ~Background() { loop_.is_in_background_ = before_; }
+
+   private:
+    EventLoop& loop_;
+    bool before_;
+  };
+  /// A descriptor, the loop's, that is readable as long as something waits that is to be served first. -1:
+  /// what the calling thread does is not to be put off for that.
+  int urgent() const;
+
   /// Calls back once, after `delay`.
   Result<Watch> after(Nanoseconds delay, Callback callback);
   /// The same, but rather at once than never: where no timer can be had the callback is posted, and nothing
@@ -146,6 +166,8 @@ class EventLoop {
   std::set<std::pair<Monotonic, std::uint64_t>> due_;  ///< the same by their times
   std::optional<Monotonic> alarm_at_;
   std::function<void(Nanoseconds)> after_turn_;
+  std::atomic<std::thread::id> runner_{};
+  bool is_in_background_ = false;  ///< the runner's
 
   std::mutex mutex_;  ///< guards posted_ and stopping_
   std::vector<Callback> posted_;

@@ -135,6 +135,28 @@ TEST_F(EventLoopTest, WhatComesFirstWakesAndCanBeTakenAway) {
   EXPECT_EQ(calls, 1);
 }
 
+TEST_F(EventLoopTest, OnlyWhatIsDoneInTheBackgroundIsPutOffForWhatComesFirst) {
+  const Watch first = loop_->watch_first(event_.get(), [&] { lower(); }).value();
+  std::vector<int> seen;
+  loop_->post([&] {
+    seen.push_back(loop_->urgent());
+    const EventLoop::Background background(*loop_);
+    const int urgent = loop_->urgent();
+    seen.push_back(urgent);
+    EXPECT_TRUE(poll_readable(std::span(&urgent, 1), Milliseconds(0)).value().empty()) << "nothing waits yet";
+    raise();
+    EXPECT_EQ(poll_readable(std::span(&urgent, 1), Milliseconds(0)).value().size(), 1U);
+    std::thread([&] { seen.push_back(loop_->urgent()); }).join();
+  });
+  loop_->post([&] { seen.push_back(loop_->urgent()); });
+  loop_->run_once(Milliseconds(0));
+  ASSERT_EQ(seen.size(), 4U);
+  EXPECT_EQ(seen[0], -1);
+  EXPECT_GE(seen[1], 0);
+  EXPECT_EQ(seen[2], -1) << "another thread is not kept from what it does";
+  EXPECT_EQ(seen[3], -1) << "it has ended";
+}
+
 TEST_F(EventLoopTest, SeesAHangUp) {
   auto [left, right] = socket_pair().value();
   int calls = 0;

@@ -252,8 +252,14 @@ Result<std::size_t> FakeKernel::read(const Fd& fd, std::span<std::byte> into) {
   return device.read ? device.read(fd, into) : read_descriptor(fd, into);
 }
 
+void FakeKernel::on_link_read(std::function<void()> handler) {
+  const std::lock_guard lock(mutex_);
+  link_read_handler_ = std::move(handler);
+}
+
 Result<std::string> FakeKernel::read_link(const std::string& path) {
   const std::lock_guard lock(mutex_);
+  if (link_read_handler_) link_read_handler_();
   if (Status allowed = check(path); !allowed) return propagate(allowed);
   const auto found = links_.find(path);
   if (found == links_.end()) return no_such("read the link " + path);

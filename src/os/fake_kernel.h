@@ -79,6 +79,9 @@ class FakeKernel final : public Kernel {
   /// SIGKILL.
   void on_spawn(std::function<Result<pid_t>(const SpawnRequest&)> handler);
 
+  /// Called before each look at what a descriptor is.
+  void on_link_read(std::function<void()> handler);
+
   // What happened.
   std::vector<SpawnRequest> spawned() const;
   std::vector<SentSignal> signals() const;
@@ -130,6 +133,7 @@ class FakeKernel final : public Kernel {
   std::vector<SentSignal> signals_;
   std::optional<Error> getfd_error_;
   std::function<Result<pid_t>(const SpawnRequest&)> spawn_handler_;
+  std::function<void()> link_read_handler_;
   std::string uvm_link_target_ = "/dev/nvidia-uvm";
   Fd kernel_log_bell_;
   pid_t next_pid_ = 100'000;

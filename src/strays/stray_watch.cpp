@@ -69,7 +69,10 @@ void StrayWatch::look(pid_t pid) {
 
 void StrayWatch::look_later(pid_t pid, Followed& followed) {
   const bool is_part = !followed.guard && followed.scan.is_under_way();
-  auto timer = loop_.after(is_part ? options_.between_looks : followed.pause, [this, pid] { look(pid); });
+  auto timer = loop_.after(is_part ? options_.between_looks : followed.pause, [this, pid] {
+    const os::EventLoop::Background background(loop_);
+    look(pid);
+  });
   if (!timer) {
     return spdlog::error("the guard of process {} is not looked at any more: {}", pid,
                          to_string(timer.error()));

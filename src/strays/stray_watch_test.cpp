@@ -108,6 +108,15 @@ TEST_F(StrayWatchTest, BehindManyDescriptorsAPageIsFoundInSeveralTurns) {
   EXPECT_TRUE(run_until([&] { return strays_->guard_of(tenant) != nullptr; }));
 }
 
+TEST_F(StrayWatchTest, WhatComesFirstWaitsForNoLookAtOneWithoutAPage) {
+  kernel_.give_descriptor(tenant, 5, "socket:[9]", page());
+  strays_->follow(tenant);
+  int looks = 0;
+  kernel_.on_link_read([&] { looks += loop_->urgent() >= 0 ? 1 : 0; });
+  EXPECT_TRUE(run_until([&] { return looks > 1; }));
+  kernel_.on_link_read({});
+}
+
 TEST_F(StrayWatchTest, AStrayOfAGuardedProcessIsTold) {
   opens_a_va_space();
   shows_its_page();

@@ -140,6 +140,7 @@ Status UvmListener::attach(int remote_number) {
   if (!uvm_fd && uvm_fd.error().code == ErrorCode::PermissionDenied) {
     return explain_getfd(uvm_fd.error(), target_.pid);
   }
+  if (!uvm_fd) was_late_ |= uvm_fd.error().code == ErrorCode::Timeout;
   if (!uvm_fd) return {};
   Result<UvmQueue> queue = UvmQueue::open(kernel_, *uvm_fd, wanted_events(options_));
   if (!queue && queue.error().code == ErrorCode::Unsupported) no_va_spaces_.insert(remote_number);
@@ -169,7 +170,10 @@ Status UvmListener::listen_to_page_faults() {
 
 Status UvmListener::retry_later() {
   const Nanoseconds pause = scan_.is_under_way() ? options_.between_looks : next_retry_;
-  Result<os::Watch> timer = loop_.after(pause, [this] { retry(); });
+  Result<os::Watch> timer = loop_.after(pause, [this] {
+    const os::EventLoop::Background background(loop_);
+    retry();
+  });
   if (!timer) return propagate(timer);
   retry_ = std::move(*timer);
   if (!scan_.is_under_way()) next_retry_ = std::min(next_retry_ * 2, options_.longest_retry);

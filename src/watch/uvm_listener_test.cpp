@@ -152,6 +152,28 @@ TEST_F(UvmListenerTest, OneThatIsAttachedToAndNotToBeLookedAtIsAskedAgain) {
   EXPECT_TRUE(run_until([&] { return watcher.attachments() == 2; }));
 }
 
+TEST_F(UvmListenerTest, OneOfItsVaSpacesThatIsNotToBeHadIsAskedForAgain) {
+  target_opens_a_va_space();
+  UvmListener watcher = listener();
+  ASSERT_TRUE(watcher.start());
+  kernel_.give_descriptor(target_pid, 12, uvm_path, FakeUvmTools::va_space());
+  kernel_.refuse_pidfd_getfd(Error{ErrorCode::Timeout, "it does not let itself be looked at", {}});
+  watcher.look_again();
+  EXPECT_EQ(watcher.attachments(), 1U);
+  kernel_.refuse_pidfd_getfd({});
+  EXPECT_TRUE(run_until([&] { return watcher.attachments() == 2; }));
+}
+
+TEST_F(UvmListenerTest, WhatComesFirstWaitsForNoLookAtOneThatHasNoVaSpaceYet) {
+  UvmListener watcher = listener();
+  ASSERT_TRUE(watcher.start());
+  kernel_.give_descriptor(target_pid, 5, "/dev/null", FakeUvmTools::va_space());
+  int looks = 0;
+  kernel_.on_link_read([&] { looks += loop_->urgent() >= 0 ? 1 : 0; });
+  EXPECT_TRUE(run_until([&] { return looks > 1; }));
+  kernel_.on_link_read({});
+}
+
 TEST_F(UvmListenerTest, FollowsTheLinkTargetThatTheKernelNames) {
   kernel_.set_uvm_link_target("/memfd:nvidia-uvm (deleted)");
   kernel_.give_descriptor(target_pid, 7, "/memfd:nvidia-uvm (deleted)", FakeUvmTools::va_space());
