@@ -74,12 +74,13 @@ Duplicates Duplicates::give_back(os::Kernel& kernel, pid_t pid, const Numbers& n
   return gone;
 }
 
-Status Duplicates::take(os::Kernel& kernel, const os::Fd& process, const Numbers& now) {
+Status Duplicates::take(os::Kernel& kernel, const os::Fd& process, const Numbers& now,
+                        std::size_t held_besides) {
   Status all;
   std::vector<os::DescriptorLink> wanted;
   for (const auto& [number, device] : now) {
     if (duplicates_.contains(number)) continue;
-    if (duplicates_.size() + wanted.size() >= most_of_a_process) {
+    if (duplicates_.size() + wanted.size() + held_besides >= most_of_a_process) {
       all = fail(ErrorCode::ResourceExhausted,
                  "it has more of the GPU's descriptors than are held of a process");
       break;

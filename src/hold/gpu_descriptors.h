@@ -52,8 +52,8 @@ class Duplicates {
   Duplicates give_back(os::Kernel& kernel, pid_t pid, const Numbers& now);
   /// Takes those that are new. ResourceExhausted: not all of them, since we have no descriptor left, or
   /// since they are too many, or too many at once: the rest is for the next time. Timeout: since the process
-  /// does not let itself be looked at.
-  Status take(os::Kernel& kernel, const os::Fd& process, const Numbers& now);
+  /// does not let itself be looked at. `held_besides`: of the same process, which it has closed.
+  Status take(os::Kernel& kernel, const os::Fd& process, const Numbers& now, std::size_t held_besides = 0);
   /// Whether the process has still, under their numbers, those that are compared this time: all, and of many
   /// another part each time (`turn` counts them).
   bool has_still(os::Kernel& kernel, pid_t pid, std::uint32_t turn) const;

@@ -145,7 +145,7 @@ Status Holder::look_at(pid_t pid, Client& client) {
                  os::most_descriptors_of_a_process);
   }
   // What was not looked at yet may be there still.
-  if (!*are_all) return client.duplicates.take(kernel_, *client.process, client.seen);
+  if (!*are_all) return client.duplicates.take(kernel_, *client.process, client.seen, closed_by(pid));
   const Numbers numbers = std::exchange(client.seen, {});
   // Both: what a process has closed may have been the last of it, and work may be under way.
   Duplicates gone = client.duplicates.give_back(kernel_, pid, numbers);
@@ -157,7 +157,20 @@ Status Holder::look_at(pid_t pid, Client& client) {
                       : std::make_shared<OtherHolders>(kernel_, clock_, late(pid, traces, client.user));
     hold_for_dead(pid, traces, std::move(gone), std::move(looker));
   }
-  return client.duplicates.take(kernel_, *client.process, numbers);
+  return client.duplicates.take(kernel_, *client.process, numbers, closed_by(pid));
+}
+
+/// So many are held that it has not itself any more, or as many as may be: who opens and closes all the time
+/// does not have more held than others.
+std::size_t Holder::closed_by(pid_t pid) const {
+  std::size_t closings = 0;
+  std::size_t count = 0;
+  for (const auto& [id, dead] : dead_) {
+    if (dead.pid != pid) continue;
+    ++closings;
+    count += dead.count;
+  }
+  return closings >= options_.most_closings ? Duplicates::most_of_a_process : count;
 }
 
 bool Holder::lacks(pid_t pid) const {
@@ -246,6 +259,7 @@ void Holder::hold_for_dead(pid_t pid, Traces traces, Duplicates duplicates,
     auto& marks = dead.traces.marks;
     if (std::ranges::find(marks, mark) == marks.end()) marks.push_back(mark);
   }
+  dead.count = duplicates.size();
   dead.duplicates = std::move(duplicates);
   dead.died = clock_.now();
   dead.looker = std::move(looker);

@@ -46,6 +46,9 @@ struct HolderOptions {
   /// all the same, since it may have closed one and opened another. Where Linux does not count (before 6.2)
   /// that is each time.
   std::uint32_t most_glances = 15;
+  /// What a living process has closed at different times is let go by a thread each. While there are so many
+  /// of these nothing new of it is held.
+  std::size_t most_closings = 64;
   /// Between two parts of one look at a process of many descriptors (os::most_descriptors_in_a_look).
   Nanoseconds between_parts = std::chrono::milliseconds(2);
   /// And where there was no descriptor for something.
@@ -174,7 +177,8 @@ class Holder {
   struct Dead {
     pid_t pid = 0;
     Duplicates duplicates;
-    Traces traces;  ///< also while they are being closed; its others are in `others`
+    std::size_t count = 0;  ///< of them, as there were at first: they may be at a thread that closes them
+    Traces traces;          ///< also while they are being closed; its others are in `others`
     Monotonic died{};
     WorkEnd work = WorkEnd::Presumed;
     WorkEnd worst = WorkEnd::Known;  ///< of what else was held of the same process
@@ -196,6 +200,7 @@ class Holder {
   void tell_later(const std::function<void(pid_t)>& callback, pid_t pid);
   bool is_as_it_was(pid_t pid, Client& client) const;
   void note_image(pid_t pid, Client& client);
+  std::size_t closed_by(pid_t pid) const;
   Status look_at(pid_t pid, Client& client);
   void look_later(pid_t pid, Client& client);
   void keep_what_is_left(pid_t pid, Traces known, Duplicates duplicates, std::optional<uid_t> user);

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <optional>
 #include <semaphore>
@@ -330,6 +331,52 @@ TEST_F(HolderTest, WhatTheProcessClosesIsNotKept) {
   run_until_released();
   EXPECT_FALSE(mapping_.is_open());
   EXPECT_TRUE(manager_.is_open());
+}
+
+TEST_F(HolderTest, OfOneThatOpensAndClosesAllTheTimeNoMoreIsHeldThanOfOthers) {
+  hold(never);
+  const std::size_t most = HolderOptions().most_closings;
+  std::vector<Watched> spaces(most + 10);
+  for (std::size_t i = 0; i < spaces.size(); ++i) {
+    give(4, "/dev/nvidia-uvm", spaces[i]);
+    holder_->look(client);
+    EXPECT_EQ(holder_->lacks(client), i >= most) << i;
+    kernel_.take_descriptor(client, 4);
+    holder_->look(client);
+    EXPECT_EQ(spaces[i].is_open(), i < most) << i;
+  }
+  EXPECT_EQ(holder_->held().size(), most);
+}
+
+TEST_F(HolderTest, WhatItHasClosedCounts) {
+  hold(never);
+  std::vector<Watched> files(Duplicates::most_of_a_process + 20);
+  for (std::size_t i = 0; i < files.size(); ++i) give(static_cast<int>(100 + i), "/dev/nvidiactl", files[i]);
+  const auto held = [&] { return std::ranges::count_if(files, &Watched::is_open); };
+  const auto look_often = [&] {
+    for (int looks = 0; looks < 20; ++looks) holder_->look(client);
+  };
+  look_often();
+  for (int number = 100; number < 200; ++number) kernel_.take_descriptor(client, number);
+  look_often();
+  // 100 that it has closed, and of the others as many as are missing to the most; the rest it has itself.
+  EXPECT_EQ(holder_->held().size(), 1U) << "what was closed at once is one";
+  kernel_.exit_process(client, {});
+  EXPECT_EQ(held(), static_cast<std::ptrdiff_t>(Duplicates::most_of_a_process));
+}
+
+TEST_F(HolderTest, WhoOpensAndClosesAllTheTimeIsHeldAgainOnceWhatItHasClosedIsReleased) {
+  hold(Nanoseconds(1));
+  std::vector<Watched> spaces(HolderOptions().most_closings + 1);
+  for (Watched& space : spaces) {
+    give(4, "/dev/nvidia-uvm", space);
+    holder_->look(client);
+    kernel_.take_descriptor(client, 4);
+    holder_->look(client);
+  }
+  give_all();
+  run_until([&] { return holder_->held().size() == 1 && !holder_->held().front().dead; });
+  EXPECT_FALSE(holder_->lacks(client));
 }
 
 // A process opens a device, closes it, and opens it again: CUDA does, when it starts.
