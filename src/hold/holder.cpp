@@ -112,6 +112,7 @@ void Holder::look_again(pid_t pid) {
 }
 
 bool Holder::is_as_it_was(pid_t pid, Client& client) const {
+  const os::EventLoop::Background background(loop_);
   if (client.look_from != 0 || client.lacks) return false;  // the rest of the look before, or once more
   return client.count.is_as_noted(kernel_, pid, options_.most_glances) &&
          client.duplicates.has_still(kernel_, pid, client.count.glances());
@@ -135,8 +136,10 @@ Status Holder::look_at(pid_t pid, Client& client) {
     client.process = std::make_shared<const os::Fd>(std::move(*process));
   }
   Result<bool> are_all = true;
-  if (options_.takes_duplicates)
+  if (options_.takes_duplicates) {
+    const os::EventLoop::Background background(loop_, client.looks++ > 0);
     are_all = add_gpu_descriptors_of(kernel_, pid, client.look_from, client.seen, client.looked_at);
+  }
   const std::string image = client.image_before;
   note_image(pid, client);  // after the descriptors: exec changes it before it closes them
   if (!are_all) return propagate(are_all);
@@ -186,10 +189,7 @@ bool Holder::is_large(pid_t pid) const {
 void Holder::look_later(pid_t pid, Client& client) {
   if (client.lacks) client.pause = options_.look_for_room;
   const Nanoseconds pause = client.look_from != 0 ? options_.between_parts : client.pause;
-  auto timer = loop_.after(pause, [this, pid] {
-    const os::EventLoop::Background background(loop_);
-    look_again(pid);
-  });
+  auto timer = loop_.after(pause, [this, pid] { look_again(pid); });
   if (!timer) {
     return spdlog::error("descriptors of process {} are not followed any more: {}", pid,
                          to_string(timer.error()));

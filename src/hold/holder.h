@@ -171,6 +171,7 @@ class Holder {
     Numbers seen = {};               ///< by the parts until now
     std::size_t looked_at = 0;       ///< of all of its descriptors, by these
     bool is_large = false;           ///< which was told
+    std::uint64_t looks = 0;         ///< the first is not put off for anything
     os::DescriptorCount count = {};  ///< as the last look began
   };
   /// Descriptors that their process has no more, most often because it is dead.

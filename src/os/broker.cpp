@@ -261,9 +261,15 @@ std::vector<Result<bool>> Broker::are_same_files(pid_t pid, pid_t other,
 }
 
 Result<Broker::Answer> Broker::ask(pid_t pid, const std::string& question, std::span<const int> descriptors) {
-  const auto put_off = fail(ErrorCode::Timeout, "what is more urgent came first");
+  const auto put_off = [this] {
+    ++put_offs_in_a_row_;
+    return fail(ErrorCode::Timeout, "what is more urgent came first");
+  };
+  const int urgent = urgent_ && put_offs_in_a_row_ < most_put_offs_in_a_row ? urgent_() : -1;
   std::unique_lock lock(mutex_, std::defer_lock);
-  if (!lock_unless_urgent(lock)) return put_off;
+  if (!lock_unless_urgent(lock, urgent)) return put_off();
+  // The answer to a question for descriptors is short, and what it brings may be the last of a process.
+  urgent_now_ = descriptors.empty() ? urgent : -1;
   const Whom whom{pid, user_of(pid)};
   if (auto may = may_look_at(whom); !may) return propagate(may);
   Result<Answer> answer = fail(ErrorCode::Timeout, "nobody is there to look at other processes");
@@ -278,7 +284,7 @@ Result<Broker::Answer> Broker::ask(pid_t pid, const std::string& question, std::
       helper_->owed = whom;
       ended = waited_for(ask_helper(question, descriptors, answer), since);
     }
-    if (ended == Ended::PutOff) return put_off;
+    if (ended == Ended::PutOff) return put_off();
     if (ended == Ended::Gone) {
       forget_helper();
       continue;
@@ -286,19 +292,19 @@ Result<Broker::Answer> Broker::ask(pid_t pid, const std::string& question, std::
     const pid_t asked = helper_->owed->pid;
     if (ended == Ended::Late) {
       abandon(*helper_->owed);
-      if (asked != pid) return answer;
+      if (asked != pid) continue;  // another helper is asked about this one
       return fail(ErrorCode::Timeout, "process " + std::to_string(pid) + " does not let itself be looked at");
     }
     helper_->owed.reset();
+    put_offs_in_a_row_ = 0;
     return answer;
   }
   return answer;
 }
 
 /// False: what the calling thread does is to be put off.
-bool Broker::lock_unless_urgent(std::unique_lock<std::timed_mutex>& lock) const {
+bool Broker::lock_unless_urgent(std::unique_lock<std::timed_mutex>& lock, int urgent) {
   constexpr std::chrono::microseconds between_looks(200);
-  const int urgent = urgent_ ? urgent_() : -1;
   while (urgent >= 0) {
     const auto waits = poll_readable(std::span(&urgent, 1), Milliseconds(0));
     if (waits && !waits->empty()) return false;
@@ -357,9 +363,8 @@ Result<Socket> Broker::ask_for_helper() const {
 
 /// Answered: somebody may ask what the helper has said, or that nothing came in time.
 Broker::Ended Broker::await_word(Monotonic until) {
-  const int urgent = urgent_ ? urgent_() : -1;
-  if (urgent < 0) return Ended::Answered;
-  const std::array<int, 2> both{helper_->socket.fd().get(), urgent};
+  if (urgent_now_ < 0) return Ended::Answered;
+  const std::array<int, 2> both{helper_->socket.fd().get(), urgent_now_};
   const auto left = std::chrono::ceil<Milliseconds>(until - SystemClock().now());
   const auto ready = poll_readable(both, std::max(left, Milliseconds(0)));
   return ready && !ready->empty() && ready->front() != 0 ? Ended::PutOff : Ended::Answered;

@@ -39,6 +39,7 @@
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -72,6 +73,8 @@ class Broker final : public Looks {
  public:
   static constexpr std::size_t most_abandoned_for_one_user = 4;
   static constexpr std::size_t most_abandoned = 8;
+  /// After so many the next one is answered, however urgent something is.
+  static constexpr int most_put_offs_in_a_row = 8;
   /// Of many descriptors so many are asked for, or about, in one question.
   static constexpr std::size_t most_in_a_question = 128;
 
@@ -133,7 +136,7 @@ class Broker final : public Looks {
   Ended waited_for(Ended ended, Monotonic since);
   Result<Socket> ask_for_helper() const;
   Status begin();
-  bool lock_unless_urgent(std::unique_lock<std::timed_mutex>& lock) const;
+  static bool lock_unless_urgent(std::unique_lock<std::timed_mutex>& lock, int urgent);
   Ended await_word(Monotonic until);
   Ended await_ready(Milliseconds limit);
   Ended ask_helper(const std::string& question, std::span<const int> descriptors, Result<Answer>& answer);
@@ -145,9 +148,11 @@ class Broker final : public Looks {
 
   BrokerOptions options_;
   std::function<int()> urgent_;
+  std::atomic<int> put_offs_in_a_row_{0};
   /// What is given up may be the last of what a tenant has closed.
   std::shared_ptr<Closer> closer_ = std::make_shared<Closer>();
-  std::timed_mutex mutex_;  ///< guards the next three
+  std::timed_mutex mutex_;  ///< guards the next four
+  int urgent_now_ = -1;     ///< of the question that is being asked
   Patience patience_;
   std::optional<Helper> helper_;
   std::vector<Abandoned> abandoned_;

@@ -259,16 +259,27 @@ void EventLoop::put_off(std::span<Callback> rest) {
 
 int EventLoop::urgent() const {
   const bool can_be_put_off = runner_.load() == std::this_thread::get_id() && is_in_background_;
-  return can_be_put_off ? first_.get() : -1;
+  if (!can_be_put_off) return -1;
+  was_asked_if_urgent_ = true;
+  return first_.get();
 }
 
-void EventLoop::serve_first() {
+/// The bell of the kernel's log is a perf event, which says only once that it has rung, to whoever polls it:
+/// the epoll around ours, or who asks whether something is urgent. Then all are called.
+void EventLoop::serve_first(bool is_told_of) {
+  const bool may_be_taken = std::exchange(was_asked_if_urgent_, false) || is_told_of;
   std::array<epoll_event, most_events> events{};
   const int count = ::epoll_wait(first_.get(), events.data(), most_events, 0);
   for (int i = 0; i < count; ++i) {
     const epoll_event& event = events[static_cast<std::size_t>(i)];
     dispatch(event.data.u64, event.events);
   }
+  if (count > 0 || !may_be_taken) return;
+  std::vector<std::uint64_t> ids;
+  for (const auto& [id, entry] : entries_) {
+    if (entry->is_first) ids.push_back(id);
+  }
+  for (const std::uint64_t id : ids) dispatch(id, EPOLLIN);
 }
 
 void EventLoop::dispatch(std::uint64_t id, std::uint32_t events) {
@@ -334,7 +345,7 @@ bool EventLoop::run_once(std::optional<Milliseconds> timeout) {
     } else if (id == alarm_id) {
       run_due();
     } else {
-      serve_first();
+      serve_first(id == first_id);
       if (id == first_id) continue;
       dispatch(id, events[static_cast<std::size_t>(i)].events);
     }

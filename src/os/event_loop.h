@@ -78,8 +78,9 @@ class EventLoop {
   /// What a callback does as long as this lives can be put off, where it waits for others who ask urgent().
   class Background {
    public:
-    explicit Background(EventLoop& loop)
-        : loop_(loop), before_(std::exchange(loop.is_in_background_, true)) {}
+    /// `is_background` false: for a part of it that is not to be put off.
+    explicit Background(EventLoop& loop, bool is_background = true)
+        : loop_(loop), before_(std::exchange(loop.is_in_background_, is_background)) {}
     Background(const Background&) = delete;
     Background& operator=(const Background&) = delete;
     ~Background() { loop_.is_in_background_ = before_; }
@@ -148,7 +149,7 @@ class EventLoop {
   void remove(std::uint64_t id);
   void expect_writable(std::uint64_t id, bool expected);
   const Fd& epoll_of(const Entry& entry) const { return entry.is_first ? first_ : epoll_; }
-  void serve_first();
+  void serve_first(bool is_told_of = false);
   void dispatch(std::uint64_t id, std::uint32_t events);
   void run_due();
   void run_timer(std::uint64_t id);
@@ -167,7 +168,8 @@ class EventLoop {
   std::optional<Monotonic> alarm_at_;
   std::function<void(Nanoseconds)> after_turn_;
   std::atomic<std::thread::id> runner_{};
-  bool is_in_background_ = false;  ///< the runner's
+  bool is_in_background_ = false;             ///< the runner's
+  mutable bool was_asked_if_urgent_ = false;  ///< the same; since what comes first was last served
 
   std::mutex mutex_;  ///< guards posted_ and stopping_
   std::vector<Callback> posted_;

@@ -157,6 +157,21 @@ TEST_F(EventLoopTest, OnlyWhatIsDoneInTheBackgroundIsPutOffForWhatComesFirst) {
   EXPECT_EQ(seen[3], -1) << "it has ended";
 }
 
+/// A perf event, as the bell of the kernel's log is one, says only once that it has rung.
+TEST_F(EventLoopTest, WhatWhoAskedIfItIsUrgentHasTakenIsServedAllTheSame) {
+  int calls = 0;
+  const Watch first = loop_->watch_first(event_.get(), [&] { ++calls; }).value();
+  loop_->post([&] {
+    const EventLoop::Background background(*loop_);
+    EXPECT_GE(loop_->urgent(), 0);
+    raise();
+    lower();
+  });
+  loop_->post([] {});
+  loop_->run_once(Milliseconds(0));
+  EXPECT_EQ(calls, 1);
+}
+
 TEST_F(EventLoopTest, SeesAHangUp) {
   auto [left, right] = socket_pair().value();
   int calls = 0;

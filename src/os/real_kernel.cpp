@@ -398,11 +398,32 @@ Result<HeldStart> start(const SpawnRequest& request, Gate gate) {
   return HeldStart{child, std::move(gate.parent), std::move(report_read), std::move(launch.program)};
 }
 
+bool has_ended(pid_t child) {
+  siginfo_t end{};
+  return ::waitid(P_PID, static_cast<id_t>(child), &end, WEXITED | WNOHANG | WNOWAIT) != 0 || end.si_pid != 0;
+}
+
+/// Linux says that the new program runs a little before that has its environment: whoever looked at it at
+/// once would take it for one without.
+void await_environment(pid_t child) {
+  constexpr int most_looks = 500;
+  const std::string path = "/proc/" + std::to_string(child) + "/environ";
+  for (int looks = 0; looks < most_looks && !has_ended(child); ++looks) {
+    const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    char letter = 0;
+    if (!file || ::read(file.get(), &letter, 1) != 0) return;
+    ::usleep(20);
+  }
+}
+
 }  // namespace
 
 Result<pid_t> spawn_process(const SpawnRequest& request) {
   const auto started = start(request, {});
-  return started ? confirm(started->pid, started->report, started->program) : propagate(started);
+  if (!started) return propagate(started);
+  auto confirmed = confirm(started->pid, started->report, started->program);
+  if (confirmed) await_environment(*confirmed);
+  return confirmed;
 }
 
 Result<HeldStart> spawn_held(const SpawnRequest& request) {

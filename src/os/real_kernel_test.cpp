@@ -142,6 +142,17 @@ TEST_F(RealKernelTest, AProgramThatStartsRunsNoHandlerOfOurs) {
   EXPECT_GT(ended_by_it, 0);
 }
 
+TEST_F(RealKernelTest, AProgramThatHasStartedHasItsEnvironment) {
+  SpawnRequest request;
+  request.command = {"sleep", "1000"};
+  for (int i = 0; i < 300; ++i) {
+    const pid_t pid = kernel_.spawn(request).value();
+    const std::string environment = read_small_file(proc_folder(pid) + "/environ").value_or("");
+    ASSERT_TRUE(kill_child(kernel_, pid, kernel_.pidfd_open(pid).value()));
+    ASSERT_THAT(environment, HasSubstr("PATH=")) << i;
+  }
+}
+
 TEST_F(RealKernelTest, AProgramThatDoesNotEndIsKilled) {
   SpawnRequest request;
   request.command = {"sleep", "1000"};

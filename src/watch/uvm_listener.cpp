@@ -129,7 +129,7 @@ Result<bool> UvmListener::look_for_candidates() {
 
 /// To look through very many, again and again, takes a good part of a core.
 bool UvmListener::is_large_and_as_it_was() {
-  return !scan_.is_under_way() && scan_.looks() > 1 &&
+  return !scan_.is_under_way() && !was_late_ && scan_.looks() > 1 &&
          count_.is_as_noted(kernel_, target_.pid, options_.most_glances);
 }
 
@@ -215,6 +215,7 @@ std::optional<UvmLayout> UvmListener::layout() const {
 
 void UvmListener::drain(Attachment& attachment) {
   if (distrust_) return;
+  const os::EventLoop::Background foreground(loop_, false);  // what is heard may be a fault
   const UvmLayout layout = attachment.queue.layout();
   const auto drained = attachment.queue.drain(
       kernel_, [this, layout](std::span<const std::byte> entry) { handle(layout, entry); });
