@@ -3,10 +3,12 @@
 # it, stock and patched; the classes, some schedules, and every word of the kernel's log. `fuzz` and `failing` run there too. All is
 # slow there, so a client's end and its grace time are far away.
 verdict := $(abspath $(here)/../build/kernel/verdict)
-verdict_kernel := $(verdict)/linux
+# Kernels of several releases lie beside each other, and what was built for each: linux-6.1, 580-6.1.
+verdict_release := $(if $(KERNEL_SOURCE),$(shell sed -n 's/^VERSION = //p; s/^PATCHLEVEL = //p' $(KERNEL_SOURCE)/Makefile | paste -sd.))
+verdict_kernel := $(verdict)/linux-$(verdict_release)
 # `failing` has the release build: where an allocation of its own fails, the debug build's lock tracking asserts what is not so.
 verdict_type := $(if $(filter failing,$(MAKECMDGOALS)),release,debug)
-verdict_build := $(verdict)/$(BRANCH)$(if $(filter release,$(verdict_type)),-release)
+verdict_build := $(verdict)/$(BRANCH)-$(verdict_release)$(if $(filter release,$(verdict_type)),-release)
 verdict_make = $(MAKE) --no-print-directory -f $(here)/Makefile SOURCE=$(SOURCE) KERNEL=$(verdict_kernel) \
   IMAGE=$(verdict_kernel)/arch/x86/boot/bzImage TYPE=$(verdict_type) BUILD=$(verdict_build)
 verdict_guest = GUEST_MIB=3072 GUEST_TIMEOUT_S=$(3) $(here)/proof/run.sh $(verdict_kernel)/arch/x86/boot/bzImage \
@@ -39,11 +41,11 @@ verdict-kernel: $(verdict_kernel)/.built
 $(verdict_kernel)/.built: $(here)/verdict/config
 	@[ -f "$(KERNEL_SOURCE)/Kconfig" ] || { echo "say KERNEL_SOURCE=path of an unpacked Linux source, such as Debian's linux-source-6.1" >&2; exit 1; }
 	@mkdir -p $(@D)
-	@echo "building the verdict's kernel (some minutes; log: $(verdict)/linux.log)"
-	+@$(MAKE) -C $(KERNEL_SOURCE) O=$(@D) KCONFIG_ALLCONFIG=$(here)/verdict/config allnoconfig >$(verdict)/linux.log 2>&1
+	@echo "building the verdict's kernel (some minutes; log: $(verdict_kernel).log)"
+	+@$(MAKE) -C $(KERNEL_SOURCE) O=$(@D) KCONFIG_ALLCONFIG=$(here)/verdict/config allnoconfig >$(verdict_kernel).log 2>&1
 	@while read -r line; do case $$line in CONFIG_*) grep -qxF "$$line" $(@D)/.config || { echo "the kernel has no $$line" >&2; exit 1; } ;; esac; \
 	  done <$(here)/verdict/config
-	+@$(MAKE) -C $(KERNEL_SOURCE) O=$(@D) bzImage modules >>$(verdict)/linux.log 2>&1 || { tail -n 30 $(verdict)/linux.log >&2; exit 1; }
+	+@$(MAKE) -C $(KERNEL_SOURCE) O=$(@D) bzImage modules >>$(verdict_kernel).log 2>&1 || { tail -n 30 $(verdict_kernel).log >&2; exit 1; }
 	@touch $@
 
 verdict-modules: verdict-kernel
