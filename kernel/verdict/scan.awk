@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# awk -v driver=V -v build=debug|release -v kernel=K -v commit=C -v date=D -v command=... -v json=FILE -f scan.awk ALLOWED LOG...
+# awk -v driver=V -v build=debug|release -v has=... -v kernel=K -v commit=C -v date=D -v command=... -v json=FILE -f scan.awk ALLOWED LOG...
 # Counts what the guests' kernel logs complain of and what the programs reported; prints and writes FILE. Exit status 1 where a
 # complaint is not in ALLOWED, a program's result is not good, or a log ends before its guest was done.
 BEGIN {
@@ -79,7 +79,7 @@ END {
 	end_log()
 	printf "{\n  \"driver\": \"%s\",\n  \"build\": \"%s\",\n  \"kernel\": \"%s\",\n  \"commit\": \"%s\",\n  \"date\": \"%s\",\n", \
 		driver, build, kernel, commit, date >json
-	printf "  \"kernel_has\": \"KASAN, lockdep, failslab, fail_page_alloc, DEVICE_PRIVATE, HMM_MIRROR\",\n  \"command\": \"%s\",\n", command >json
+	printf "  \"kernel_has\": \"%s\",\n  \"command\": \"%s\",\n", has, command >json
 	printf "  \"what\": \"the driver's logic against a model of the GPU in QEMU; no GPU\",\n" >json
 	for (i in classes)
 		printf "  \"classes_%s\": {\"run\": %d, \"not_as_expected\": %d, \"names\": [%s]},\n", i, classes[i], bad[i], names[i] >json
