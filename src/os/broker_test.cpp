@@ -545,7 +545,9 @@ TEST_F(BrokerTest, AHelperThatCannotBeKilledIsNotWaitedFor) {
 class PutOff : public BrokerTest {
  protected:
   PutOff() : pipe_(make_pipe().value()) {}
-  ~PutOff() override { let_helpers(SIGCONT); }
+  ~PutOff() override {
+    if (keeper) let_helpers(SIGCONT);  // none where the test was skipped
+  }
   void begin(Milliseconds deadline) {
     broker_ = with(deadline, long_time);
     broker_->put_off_for([this] { return can_be_put_off_ ? pipe_.reading.get() : -1; });
