@@ -44,12 +44,13 @@ function(firebreak_test name)
   add_executable(${name}_test ${ARG_SOURCES})
   firebreak_precompiled(${name}_test precompiled_for_tests)
   firebreak_include_roots(${name}_test PRIVATE)
+  target_include_directories(${name}_test PRIVATE ${PROJECT_SOURCE_DIR})  # tests/doubles
   target_link_libraries(${name}_test PRIVATE ${ARG_DEPENDS} ${ARG_LINK} GTest::gmock GTest::gtest_main)
   gtest_discover_tests(${name}_test DISCOVERY_MODE PRE_TEST TEST_PREFIX "${name}." PROPERTIES TIMEOUT ${test_limit_s})
 endfunction()
 
-# firebreak_pages(PROGRAM SECTION): its manual page and its shell completion, which it prints itself (src/pages), beside
-# the build's other files in share/.
+# firebreak_pages(PROGRAM SECTION): its manual page and its shell completion, which it prints itself
+# (src/ground/pages), beside the build's other files in share/.
 function(firebreak_pages program section)
   set(manual ${PROJECT_BINARY_DIR}/share/man/man${section})
   set(completions ${PROJECT_BINARY_DIR}/share/bash-completion/completions)

@@ -18,11 +18,11 @@
 #include <string>
 #include <vector>
 
-#include "cuda/first_gpu.h"
-#include "cuda/stream.h"
 #include "gpu/either_gpu.h"
-#include "os/self.h"
-#include "platform/platform.h"
+#include "ground/os/self.h"
+#include "ground/platform/platform.h"
+#include "program/cuda/first_gpu.h"
+#include "program/cuda/stream.h"
 #include "tests/client/small_agent.h"
 
 namespace firebreak::bench {

@@ -8,9 +8,9 @@
 #include <sstream>
 #include <string>
 
-#include "fatbin/image.h"
-#include "os/memory.h"
-#include "os/real_kernel.h"
+#include "ground/os/memory.h"
+#include "ground/os/real_kernel.h"
+#include "kernels/fatbin/image.h"
 
 namespace firebreak {
 namespace {

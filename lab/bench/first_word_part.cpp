@@ -17,13 +17,13 @@
 #include <string_view>
 #include <vector>
 
-#include "base/clock.h"
-#include "cuda/context.h"
-#include "cuda/device.h"
-#include "cuda/module.h"
-#include "cuda/stream.h"
 #include "gpu/either_gpu.h"
-#include "platform/platform.h"
+#include "ground/base/clock.h"
+#include "ground/platform/platform.h"
+#include "program/cuda/context.h"
+#include "program/cuda/device.h"
+#include "program/cuda/module.h"
+#include "program/cuda/stream.h"
 
 namespace {
 

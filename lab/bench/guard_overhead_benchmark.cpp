@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "gpu/either_gpu.h"
-#include "os/program.h"
-#include "os/real_kernel.h"
-#include "os/self.h"
-#include "platform/platform.h"
+#include "ground/os/program.h"
+#include "ground/os/real_kernel.h"
+#include "ground/os/self.h"
+#include "ground/platform/platform.h"
 
 namespace firebreak::bench {
 namespace {

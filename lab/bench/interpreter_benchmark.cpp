@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "ptx/parse.h"
+#include "kernels/ptx/parse.h"
 #include "softgpu/interpreter/interpreter.h"
 
 namespace firebreak::softgpu {

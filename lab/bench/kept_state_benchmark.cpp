@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "agent/kept_state.h"
+#include "agent/tenants/kept_state.h"
 
 namespace firebreak::agent {
 namespace {

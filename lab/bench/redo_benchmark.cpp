@@ -6,9 +6,9 @@
 #include <chrono>
 #include <vector>
 
-#include "redo/redo_decision.h"
-#include "redo/ring_reader.h"
-#include "redo/ring_writer.h"
+#include "program/redo/redo_decision.h"
+#include "program/redo/ring_reader.h"
+#include "program/redo/ring_writer.h"
 
 namespace firebreak {
 namespace {

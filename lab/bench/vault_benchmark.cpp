@@ -10,19 +10,19 @@
 #include <string>
 #include <vector>
 
-#include "base/clock.h"
-#include "base/units.h"
-#include "client/gpu_memory.h"
-#include "cuda/address_reservation.h"
-#include "cuda/copy.h"
-#include "cuda/first_gpu.h"
-#include "cuda/physical_allocation.h"
 #include "gpu/either_gpu.h"
-#include "os/memory.h"
-#include "os/real_kernel.h"
-#include "os/self.h"
-#include "platform/machine.h"
-#include "platform/platform.h"
+#include "ground/base/clock.h"
+#include "ground/base/units.h"
+#include "ground/os/memory.h"
+#include "ground/os/real_kernel.h"
+#include "ground/os/self.h"
+#include "ground/platform/machine.h"
+#include "ground/platform/platform.h"
+#include "program/client/gpu_memory.h"
+#include "program/cuda/address_reservation.h"
+#include "program/cuda/copy.h"
+#include "program/cuda/first_gpu.h"
+#include "program/cuda/physical_allocation.h"
 
 namespace firebreak::bench {
 namespace {

@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "mps/domain.h"
-#include "os/file.h"
-#include "os/real_kernel.h"
+#include "agent/domains/mps/domain.h"
+#include "ground/os/file.h"
+#include "ground/os/real_kernel.h"
 #include "stage/stage.h"
 
 namespace firebreak::bench {

@@ -5,9 +5,9 @@
 #include <memory>
 #include <string>
 
-#include "abi/nvml.h"
-#include "base/result.h"
-#include "watch/nvml_library.h"
+#include "agent/faults/watch/nvml_library.h"
+#include "ground/base/result.h"
+#include "ground/platform/nvml.h"
 
 namespace firebreak::characterize {
 

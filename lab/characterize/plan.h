@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "base/clock.h"
-#include "base/result.h"
 #include "characterize/record.h"
+#include "ground/base/clock.h"
+#include "ground/base/result.h"
 #include "inject/kind.h"
 
 namespace firebreak::characterize {

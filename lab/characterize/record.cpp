@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "fault/source_traits.h"
+#include "agent/faults/fault/source_traits.h"
 
 namespace firebreak::characterize {
 

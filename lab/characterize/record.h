@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "fault/fault.h"
+#include "agent/faults/fault/fault.h"
 
 namespace firebreak::characterize {
 

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "base/result.h"
 #include "characterize/judgement.h"
 #include "characterize/record.h"
-#include "platform/machine.h"
+#include "ground/base/result.h"
+#include "ground/platform/machine.h"
 
 namespace firebreak::characterize {
 

@@ -6,7 +6,7 @@
 
 #include "characterize/example_results.h"
 #include "characterize/result.h"
-#include "os/file.h"
+#include "ground/os/file.h"
 
 namespace firebreak::characterize {
 namespace {

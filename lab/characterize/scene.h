@@ -7,18 +7,18 @@
 #include <string>
 #include <vector>
 
+#include "agent/domains/mps/domain.h"
+#include "agent/endings/hold/holder.h"
+#include "agent/faults/strays/guarded_watch.h"
+#include "agent/faults/watch/watcher.h"
 #include "characterize/gpu_memory.h"
 #include "characterize/record.h"
 #include "characterize/victim_log.h"
-#include "hold/holder.h"
-#include "mps/domain.h"
-#include "os/file.h"
-#include "os/self.h"
-#include "platform/platform.h"
+#include "ground/os/file.h"
+#include "ground/os/self.h"
+#include "ground/platform/platform.h"
 #include "stage/fault_report.h"
 #include "stage/stage.h"
-#include "strays/guarded_watch.h"
-#include "watch/watcher.h"
 
 namespace firebreak::characterize {
 

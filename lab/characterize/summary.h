@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "base/spread.h"
 #include "characterize/result.h"
+#include "ground/base/spread.h"
 
 namespace firebreak::characterize {
 

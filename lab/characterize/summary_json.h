@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "base/spread_json.h"
 #include "characterize/summary.h"
+#include "ground/base/spread_json.h"
 
 namespace firebreak::characterize {
 

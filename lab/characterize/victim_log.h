@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "base/result.h"
+#include "ground/base/result.h"
 
 namespace firebreak::characterize {
 

@@ -12,11 +12,11 @@
 #include "characterize/plan.h"
 #include "characterize/text.h"
 #include "commands/commands.h"
-#include "cuda/driver.h"
 #include "gpu/either_gpu.h"
-#include "os/addresses.h"
-#include "os/event_loop.h"
-#include "os/self.h"
+#include "ground/os/addresses.h"
+#include "ground/os/event_loop.h"
+#include "ground/os/self.h"
+#include "program/cuda/driver.h"
 #include "softgpu/environment.h"
 
 namespace firebreak::commands {

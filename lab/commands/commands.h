@@ -2,7 +2,7 @@
 /// The subcommands of `firebreak-lab`, one file each: what is asked of the user, and the call that does it.
 #pragma once
 
-#include "cli/command.h"
+#include "commands/cli/command.h"
 
 namespace firebreak::commands {
 

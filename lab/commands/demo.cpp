@@ -13,10 +13,10 @@
 #include "demo/report.h"
 #include "demo/table.h"
 #include "gpu/either_gpu.h"
+#include "ground/os/event_loop.h"
+#include "ground/os/file.h"
+#include "ground/platform/platform.h"
 #include "inject/catalogue.h"
-#include "os/event_loop.h"
-#include "os/file.h"
-#include "platform/platform.h"
 
 namespace firebreak::commands {
 namespace {

@@ -6,21 +6,21 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "base/clock.h"
 #include "characterize/scene.h"
-#include "cli/agent_socket.h"
+#include "commands/cli/agent_socket.h"
 #include "commands/commands.h"
 #include "commands/inject_into.h"
 #include "commands/inject_list.h"
 #include "commands/inject_schedule.h"
 #include "commands/kinds.h"
-#include "cuda/first_gpu.h"
 #include "gpu/either_gpu.h"
+#include "ground/base/clock.h"
+#include "ground/os/real_kernel.h"
+#include "ground/platform/platform.h"
 #include "inject/catalogue.h"
 #include "inject/harmless.h"
 #include "inject/process_end.h"
-#include "os/real_kernel.h"
-#include "platform/platform.h"
+#include "program/cuda/first_gpu.h"
 
 namespace firebreak::commands {
 namespace {

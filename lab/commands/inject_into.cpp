@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "commands/inject_into.h"
 
-#include "link/agent_link.h"
+#include "shared/link/agent_link.h"
 
 namespace firebreak::commands {
 namespace {

@@ -7,12 +7,12 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
-#include "base/clock.h"
 #include "commands/inject_into.h"
+#include "ground/base/clock.h"
+#include "ground/os/program.h"
+#include "ground/os/real_kernel.h"
+#include "ground/os/self.h"
 #include "inject/schedule.h"
-#include "os/program.h"
-#include "os/real_kernel.h"
-#include "os/self.h"
 
 namespace firebreak::commands {
 namespace {

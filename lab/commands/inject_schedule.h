@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "base/result.h"
+#include "ground/base/result.h"
 
 namespace firebreak::commands {
 

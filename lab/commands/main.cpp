@@ -2,7 +2,7 @@
 #include <CLI/CLI.hpp>
 
 #include "commands/commands.h"
-#include "platform/machine.h"
+#include "ground/platform/machine.h"
 
 int main(int argument_count, char** arguments) {
   using namespace firebreak;

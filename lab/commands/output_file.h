@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "base/result.h"
+#include "ground/base/result.h"
 
 namespace firebreak::commands {
 

@@ -11,9 +11,9 @@
 #include "commands/commands.h"
 #include "commands/output_file.h"
 #include "gpu/either_gpu.h"
+#include "ground/os/event_loop.h"
+#include "ground/os/file.h"
 #include "inject/catalogue.h"
-#include "os/event_loop.h"
-#include "os/file.h"
 
 namespace firebreak::commands {
 namespace {

@@ -8,15 +8,15 @@
 #include <cstdio>
 #include <string_view>
 
-#include "base/clock.h"
 #include "characterize/victim_log.h"
 #include "commands/commands.h"
-#include "cuda/device_buffer.h"
-#include "cuda/first_gpu.h"
-#include "cuda/module.h"
-#include "cuda/stream.h"
 #include "gpu/either_gpu.h"
-#include "platform/platform.h"
+#include "ground/base/clock.h"
+#include "ground/platform/platform.h"
+#include "program/cuda/device_buffer.h"
+#include "program/cuda/first_gpu.h"
+#include "program/cuda/module.h"
+#include "program/cuda/stream.h"
 
 namespace firebreak::commands {
 namespace {

@@ -8,10 +8,10 @@
 #include <algorithm>
 #include <ctime>
 
+#include "agent/domains/mps/domain.h"
 #include "demo/output.h"
 #include "demo/parked_act.h"
 #include "demo/theatre.h"
-#include "mps/domain.h"
 
 namespace firebreak::demo {
 namespace {

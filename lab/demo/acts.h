@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "base/clock.h"
 #include "demo/play.h"
-#include "platform/platform.h"
+#include "ground/base/clock.h"
+#include "ground/platform/platform.h"
 
 namespace firebreak::demo {
 

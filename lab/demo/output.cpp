@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "demo/output.h"
 
-#include "base/text.h"
+#include "ground/base/text.h"
 
 namespace firebreak::demo {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "os/kernel.h"
+#include "ground/os/kernel.h"
 
 namespace firebreak::demo {
 

@@ -10,8 +10,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "link/agent_link.h"
-#include "link/status_view.h"
+#include "shared/link/agent_link.h"
+#include "shared/link/status_view.h"
 
 namespace firebreak::demo {
 namespace {

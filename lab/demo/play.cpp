@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "base/clock.h"
+#include "ground/base/clock.h"
 
 namespace firebreak::demo {
 

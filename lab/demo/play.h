@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "abi/wire.h"
-#include "os/kernel.h"
+#include "ground/os/kernel.h"
+#include "shared/abi/wire.h"
 #include "stage/fault_report.h"
 #include "stage/step_mark.h"
 

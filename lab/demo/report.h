@@ -7,7 +7,7 @@
 
 #include "demo/judge.h"
 #include "demo/play.h"
-#include "platform/machine.h"
+#include "ground/platform/machine.h"
 
 namespace firebreak::demo {
 

@@ -3,9 +3,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/clock.h"
 #include "demo/parked_judge.h"
 #include "demo/report.h"
+#include "ground/base/clock.h"
 
 namespace firebreak::demo {
 namespace {

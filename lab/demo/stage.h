@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "demo/play.h"
-#include "os/socket.h"
+#include "ground/os/socket.h"
 #include "stage/stage.h"
 
 namespace firebreak::demo {

@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
-#include "base/clock.h"
 #include "demo/parked_judge.h"
 #include "demo/timeline.h"
+#include "ground/base/clock.h"
 
 namespace firebreak::demo {
 namespace {

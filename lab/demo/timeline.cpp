@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "base/clock.h"
+#include "ground/base/clock.h"
 
 namespace firebreak::demo {
 namespace {

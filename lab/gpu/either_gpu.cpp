@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu/either_gpu.h"
 
-#include "os/real_kernel.h"
-#include "os/self.h"
+#include "ground/os/real_kernel.h"
+#include "ground/os/self.h"
 
 namespace firebreak::gpu {
 

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "platform/platform.h"
+#include "ground/platform/platform.h"
 
 namespace firebreak::gpu {
 

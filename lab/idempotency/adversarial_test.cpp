@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The labelled kernels of src/access run: the labels are true, and what is predicted holds.
+// The labelled kernels of src/kernels/access run: the labels are true, and what is predicted holds.
 #include <gtest/gtest.h>
 
-#include "access/describe.h"
-#include "access/labelled_launch_test_support.h"
-#include "base/test_seed.h"
 #include "idempotency/check.h"
 #include "idempotency/mutation.h"
-#include "ptx/parse.h"
+#include "kernels/access/describe.h"
+#include "kernels/ptx/parse.h"
+#include "tests/doubles/access/labelled_launch_test_support.h"
+#include "tests/doubles/base/test_seed.h"
 
 namespace firebreak::idempotency {
 namespace {

@@ -7,7 +7,7 @@
 #include <numeric>
 #include <unordered_map>
 
-#include "access/describe.h"
+#include "kernels/access/describe.h"
 
 namespace firebreak::idempotency {
 namespace {

@@ -8,10 +8,10 @@
 #include <span>
 #include <string>
 
-#include "access/decision.h"
-#include "access/effects.h"
 #include "idempotency/traced_gpu.h"
 #include "idempotency/truth.h"
+#include "kernels/access/decision.h"
+#include "kernels/access/effects.h"
 
 namespace firebreak::idempotency {
 

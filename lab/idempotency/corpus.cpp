@@ -8,9 +8,9 @@
 #include <fstream>
 #include <iterator>
 
-#include "access/decision_memo.h"
-#include "access/describe.h"
-#include "ptx/parse.h"
+#include "kernels/access/decision_memo.h"
+#include "kernels/access/describe.h"
+#include "kernels/ptx/parse.h"
 
 namespace firebreak::idempotency {
 namespace {

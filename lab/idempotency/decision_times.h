@@ -5,7 +5,7 @@
 #include <chrono>
 #include <vector>
 
-#include "access/decision_memo.h"
+#include "kernels/access/decision_memo.h"
 
 namespace firebreak::idempotency {
 

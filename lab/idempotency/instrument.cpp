@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "ptx/memory_effect.h"
+#include "kernels/ptx/memory_effect.h"
 
 namespace firebreak::idempotency {
 namespace {

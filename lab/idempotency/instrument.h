@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <string>
 
-#include "base/result.h"
-#include "ptx/ir.h"
+#include "ground/base/result.h"
+#include "kernels/ptx/ir.h"
 #include "softgpu/interpreter/interpreter.h"
 
 namespace firebreak::idempotency {

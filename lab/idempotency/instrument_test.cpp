@@ -11,7 +11,7 @@
 #include <tuple>
 
 #include "idempotency/random_kernel.h"
-#include "ptx/parse.h"
+#include "kernels/ptx/parse.h"
 
 namespace firebreak::idempotency {
 namespace {

@@ -5,11 +5,11 @@
 
 #include <gtest/gtest.h>
 
-#include "access/describe.h"
-#include "base/test_seed.h"
 #include "idempotency/check.h"
 #include "idempotency/mutation.h"
-#include "ptx/parse.h"
+#include "kernels/access/describe.h"
+#include "kernels/ptx/parse.h"
+#include "tests/doubles/base/test_seed.h"
 
 namespace firebreak::idempotency {
 namespace {

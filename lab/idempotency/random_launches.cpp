@@ -5,10 +5,10 @@
 
 #include <random>
 
-#include "access/describe.h"
 #include "idempotency/check.h"
 #include "idempotency/random_kernel.h"
-#include "ptx/parse.h"
+#include "kernels/access/describe.h"
+#include "kernels/ptx/parse.h"
 
 namespace firebreak::idempotency {
 namespace {

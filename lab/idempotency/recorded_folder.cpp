@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "ptx/parse.h"
+#include "kernels/ptx/parse.h"
 
 namespace firebreak::idempotency {
 namespace {

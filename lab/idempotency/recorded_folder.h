@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What a program launched, as it was written down (record/launch_folder.h), and the PTX of it.
+/// What a program launched, as it was written down (program/record/launch_folder.h), and the PTX of it.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "access/launch.h"
-#include "access/summary.h"
-#include "base/result.h"
-#include "ptx/ir.h"
+#include "ground/base/result.h"
+#include "kernels/access/launch.h"
+#include "kernels/access/summary.h"
+#include "kernels/ptx/ir.h"
 
 namespace firebreak::idempotency {
 

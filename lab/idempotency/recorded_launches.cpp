@@ -7,8 +7,8 @@
 #include <optional>
 #include <utility>
 
-#include "access/describe.h"
 #include "idempotency/recorded_folder.h"
+#include "kernels/access/describe.h"
 
 namespace firebreak::idempotency {
 namespace {

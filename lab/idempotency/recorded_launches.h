@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What a program launched (record/launch_folder.h), decided one by one.
+/// What a program launched (program/record/launch_folder.h), decided one by one.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <string>
 
-#include "access/decision.h"
-#include "base/result.h"
+#include "ground/base/result.h"
 #include "idempotency/decision_times.h"
+#include "kernels/access/decision.h"
 
 namespace firebreak::idempotency {
 

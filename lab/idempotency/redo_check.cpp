@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "idempotency/sequence.h"
-#include "redo/redo_decision.h"
-#include "redo/ring_writer.h"
-#include "regions/region_builder.h"
+#include "kernels/regions/region_builder.h"
+#include "program/redo/redo_decision.h"
+#include "program/redo/ring_writer.h"
 
 namespace firebreak::idempotency {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/test_seed.h"
+#include "tests/doubles/base/test_seed.h"
 
 namespace firebreak::idempotency {
 namespace {

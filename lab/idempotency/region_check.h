@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "idempotency/sequence.h"
-#include "regions/region_builder.h"
+#include "kernels/regions/region_builder.h"
 
 namespace firebreak::idempotency {
 

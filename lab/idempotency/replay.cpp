@@ -15,15 +15,15 @@
 #include <utility>
 #include <vector>
 
-#include "access/describe.h"
-#include "cuda/copy.h"
-#include "cuda/device_buffer.h"
-#include "cuda/first_gpu.h"
-#include "cuda/module.h"
-#include "cuda/stream.h"
 #include "idempotency/check.h"
 #include "idempotency/instrument.h"
 #include "idempotency/recorded_launches.h"
+#include "kernels/access/describe.h"
+#include "program/cuda/copy.h"
+#include "program/cuda/device_buffer.h"
+#include "program/cuda/first_gpu.h"
+#include "program/cuda/module.h"
+#include "program/cuda/stream.h"
 
 namespace firebreak::idempotency {
 namespace {

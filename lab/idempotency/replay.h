@@ -8,10 +8,10 @@
 #include <memory>
 #include <string>
 
-#include "access/decision.h"
-#include "base/result.h"
+#include "ground/base/result.h"
 #include "idempotency/recorded_folder.h"
 #include "idempotency/truth.h"
+#include "kernels/access/decision.h"
 
 namespace firebreak::idempotency {
 

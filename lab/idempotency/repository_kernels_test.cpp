@@ -7,10 +7,10 @@
 #include <filesystem>
 #include <fstream>
 
-#include "access/describe.h"
-#include "base/test_seed.h"
 #include "idempotency/check.h"
-#include "ptx/parse.h"
+#include "kernels/access/describe.h"
+#include "kernels/ptx/parse.h"
+#include "tests/doubles/base/test_seed.h"
 
 namespace firebreak::idempotency {
 namespace {

@@ -8,7 +8,7 @@
 #include <numeric>
 
 #include "idempotency/check.h"
-#include "ptx/parse.h"
+#include "kernels/ptx/parse.h"
 
 namespace firebreak::idempotency {
 namespace {

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "access/effects.h"
 #include "idempotency/random_kernel.h"
 #include "idempotency/traced_gpu.h"
-#include "regions/area.h"
+#include "kernels/access/effects.h"
+#include "kernels/regions/area.h"
 
 namespace firebreak::idempotency {
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "access/launch.h"
-#include "base/result.h"
+#include "ground/base/result.h"
+#include "kernels/access/launch.h"
 #include "softgpu/interpreter/interpreter.h"
 
 namespace firebreak::idempotency {

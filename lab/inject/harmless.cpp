@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "inject/harmless.h"
 
-#include "cuda/module.h"
-#include "cuda/stream.h"
+#include "program/cuda/module.h"
+#include "program/cuda/stream.h"
 
 namespace firebreak::inject {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "cuda/context.h"
+#include "program/cuda/context.h"
 
 namespace firebreak::inject {
 

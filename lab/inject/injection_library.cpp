@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /// libfirebreak-inject.so: the catalogue of faults, for tenants that allow them.
-#include "client/injection_library.h"
+#include "program/client/injection_library.h"
 
 #include <functional>
 #include <string>
 
-#include "cuda/context.h"
+#include "ground/os/real_kernel.h"
 #include "inject/catalogue.h"
 #include "inject/process_end.h"
-#include "os/real_kernel.h"
+#include "program/cuda/context.h"
 
 namespace firebreak::inject {
 namespace {

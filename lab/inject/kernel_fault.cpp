@@ -4,9 +4,9 @@
 #include <array>
 #include <utility>
 
-#include "cuda/device_buffer.h"
-#include "cuda/stream.h"
 #include "inject/report.h"
+#include "program/cuda/device_buffer.h"
+#include "program/cuda/stream.h"
 
 namespace firebreak::inject {
 namespace {

@@ -5,8 +5,8 @@
 #include <memory>
 #include <string_view>
 
-#include "cuda/module.h"
 #include "inject/kind.h"
+#include "program/cuda/module.h"
 
 namespace firebreak::inject {
 

@@ -14,10 +14,10 @@
 #include <string>
 #include <string_view>
 
-#include "abi/cuda_driver.h"
-#include "base/result.h"
-#include "cuda/context.h"
-#include "fault/fault.h"
+#include "agent/faults/fault/fault.h"
+#include "ground/base/result.h"
+#include "program/cuda/context.h"
+#include "shared/abi/cuda_driver.h"
 
 namespace firebreak::inject {
 
@@ -66,7 +66,7 @@ inline constexpr CUdeviceptr truncated_stray_address = 0xdead'0000;
 /// the guard covers.
 inline constexpr CUdeviceptr default_stray_address = 0x7000'dead'0000;
 
-/// What becomes of a kind where the faulter runs under the guard (src/guard), on the stock driver.
+/// What becomes of a kind where the faulter runs under the guard (src/program/guard), on the stock driver.
 enum class UnderGuard {
   TheSame,                ///< the guard ranges do not reach it
   Contained,              ///< serviced and told: nobody sees an error

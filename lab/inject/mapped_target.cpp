@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "base/units.h"
+#include "ground/base/units.h"
 
 namespace firebreak::inject {
 

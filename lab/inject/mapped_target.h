@@ -5,10 +5,10 @@
 #include <memory>
 #include <optional>
 
-#include "cuda/address_reservation.h"
-#include "cuda/context.h"
-#include "cuda/mapping.h"
-#include "cuda/physical_allocation.h"
+#include "program/cuda/address_reservation.h"
+#include "program/cuda/context.h"
+#include "program/cuda/mapping.h"
+#include "program/cuda/physical_allocation.h"
 
 namespace firebreak::inject {
 

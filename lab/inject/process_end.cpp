@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "os/self.h"
+#include "ground/os/self.h"
 
 namespace firebreak::inject {
 namespace {

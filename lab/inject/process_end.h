@@ -2,8 +2,8 @@
 /// Ending this process in the ways that termination faults want.
 #pragma once
 
+#include "ground/os/kernel.h"
 #include "inject/kind.h"
-#include "os/kernel.h"
 
 namespace firebreak::inject {
 

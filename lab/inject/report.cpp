@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "inject/report.h"
 
-#include "base/clock.h"
+#include "ground/base/clock.h"
 
 namespace firebreak::inject {
 

@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "cuda/stream.h"
 #include "inject/kind.h"
+#include "program/cuda/stream.h"
 
 namespace firebreak::inject {
 

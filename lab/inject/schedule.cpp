@@ -8,7 +8,7 @@
 #include <random>
 #include <utility>
 
-#include "base/text.h"
+#include "ground/base/text.h"
 #include "inject/catalogue.h"
 
 namespace firebreak::inject {

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/result.h"
+#include "ground/base/result.h"
 #include "inject/kind.h"
 
 namespace firebreak::inject {

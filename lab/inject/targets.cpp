@@ -6,10 +6,10 @@
 #include <optional>
 #include <utility>
 
-#include "base/units.h"
-#include "cuda/copy.h"
-#include "cuda/device_buffer.h"
+#include "ground/base/units.h"
 #include "inject/mapped_target.h"
+#include "program/cuda/copy.h"
+#include "program/cuda/device_buffer.h"
 
 namespace firebreak::inject {
 namespace {

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <iterator>
 
-#include "os/processes.h"
-#include "os/socket.h"
+#include "ground/os/processes.h"
+#include "ground/os/socket.h"
 #include "soak/soak.h"
 
 namespace firebreak::soak {

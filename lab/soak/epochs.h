@@ -9,7 +9,7 @@
 #include <optional>
 #include <string>
 
-#include "abi/wire.h"
+#include "shared/abi/wire.h"
 
 namespace firebreak::soak {
 

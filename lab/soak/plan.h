@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "base/clock.h"
+#include "ground/base/clock.h"
 
 namespace firebreak::soak {
 

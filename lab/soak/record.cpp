@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/spread_json.h"
+#include "ground/base/spread_json.h"
 
 namespace firebreak::soak {
 namespace {

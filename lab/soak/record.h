@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "platform/machine.h"
+#include "ground/platform/machine.h"
 #include "soak/resources.h"
 #include "soak/takeovers.h"
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <sstream>
 
-#include "os/processes.h"
+#include "ground/os/processes.h"
 
 namespace firebreak::soak {
 namespace {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "os/kernel.h"
+#include "ground/os/kernel.h"
 
 namespace firebreak::soak {
 

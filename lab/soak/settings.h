@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "base/clock.h"
+#include "ground/base/clock.h"
 #include "soak/plan.h"
 
 namespace firebreak::soak {

@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-#include "os/processes.h"
+#include "ground/os/processes.h"
 
 namespace firebreak::soak {
 namespace {

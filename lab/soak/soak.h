@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "link/status_view.h"
-#include "os/kernel.h"
-#include "platform/platform.h"
+#include "ground/os/kernel.h"
+#include "ground/platform/platform.h"
+#include "shared/link/status_view.h"
 #include "soak/epochs.h"
 #include "soak/plan.h"
 #include "soak/record.h"

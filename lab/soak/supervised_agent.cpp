@@ -3,8 +3,8 @@
 
 #include <signal.h>
 
-#include "os/logs.h"
-#include "os/processes.h"
+#include "ground/os/logs.h"
+#include "ground/os/processes.h"
 
 namespace firebreak::soak {
 namespace {

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "link/agent_link.h"
-#include "link/status_view.h"
+#include "shared/link/agent_link.h"
+#include "shared/link/status_view.h"
 #include "soak/settings.h"
 #include "stage/stage.h"
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "abi/wire.h"
+#include "shared/abi/wire.h"
 
 namespace firebreak::soak {
 

@@ -12,10 +12,10 @@
 #include <utility>
 #include <vector>
 
-#include "base/clock.h"
-#include "os/event_loop.h"
-#include "os/kernel.h"
-#include "os/socket.h"
+#include "ground/base/clock.h"
+#include "ground/os/event_loop.h"
+#include "ground/os/kernel.h"
+#include "ground/os/socket.h"
 
 namespace firebreak::stage {
 

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
-#include "os/real_kernel.h"
+#include "ground/os/real_kernel.h"
 
 namespace firebreak::stage {
 namespace {

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether packaging/chart is what Helm and Kubernetes take, and asks for no more rights than firebreak-k8s uses.
 
-  check.py FOLDER PROGRAM SOURCES    FOLDER: where `npm ci` was done; PROGRAM: firebreak-k8s; SOURCES: src/cluster/calls.cpp
+  check.py FOLDER PROGRAM SOURCES    FOLDER: where `npm ci` was done; PROGRAM: firebreak-k8s; SOURCES: src/commands/cluster/calls.cpp
 
 Without npm's packages in FOLDER it says so, and exits with 77."""
 
@@ -101,7 +101,7 @@ class Chart(unittest.TestCase):
         self.assertEqual(writable, ["/var/lib/kubelet/device-plugins"])
 
     def test_it_has_just_the_rights_that_its_calls_need(self):
-        """Of each call that src/cluster makes, and of nothing else."""
+        """Of each call that src/commands/cluster makes, and of nothing else."""
         text = CALLS.read_text(encoding="utf-8")
         verbs = {"GET": "get", "POST": "create", "PATCH": "patch"}
         wanted = set()

@@ -4,8 +4,8 @@
 #include <firebreak/firebreak.h>
 #include <sys/socket.h>
 
-#include "agent/agent_test_support.h"
-#include "link/status_view.h"
+#include "shared/link/status_view.h"
+#include "tests/doubles/agent/agent_test_support.h"
 
 namespace firebreak::agent {
 namespace {

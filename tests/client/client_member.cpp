@@ -11,9 +11,9 @@
 #include <cstdio>
 #include <string_view>
 
-#include "cuda/first_gpu.h"
-#include "cuda/stream.h"
-#include "os/socket.h"
+#include "ground/os/socket.h"
+#include "program/cuda/first_gpu.h"
+#include "program/cuda/stream.h"
 
 namespace {
 

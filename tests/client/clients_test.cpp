@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A tenant's own clients: each byte once, whoever writes it.
-#include "os/tcp_test_support.h"
 #include "tests/client/session_support.h"
+#include "tests/doubles/os/tcp_test_support.h"
 
 namespace firebreak::testing_agent {
 namespace {

@@ -9,10 +9,10 @@
 #include <optional>
 #include <string>
 
-#include "cuda/first_gpu.h"
-#include "cuda/stream.h"
-#include "os/file.h"
-#include "os/self.h"
+#include "ground/os/file.h"
+#include "ground/os/self.h"
+#include "program/cuda/first_gpu.h"
+#include "program/cuda/stream.h"
 #include "tests/client/small_agent.h"
 
 namespace firebreak::testing_agent {

@@ -2,8 +2,8 @@
 // Commits through the C ABI, on the software GPU's own time line.
 #include <gmock/gmock.h>
 
-#include "cuda/device_buffer.h"
-#include "cuda/module.h"
+#include "program/cuda/device_buffer.h"
+#include "program/cuda/module.h"
 #include "tests/client/session_support.h"
 
 namespace firebreak::testing_agent {

@@ -6,10 +6,10 @@
 #include <future>
 #include <thread>
 
-#include "abi/commit_journal.h"
-#include "agent/agent_test_support.h"
-#include "cuda/stream.h"
+#include "program/cuda/stream.h"
+#include "shared/abi/commit_journal.h"
 #include "tests/client/session_support.h"
+#include "tests/doubles/agent/agent_test_support.h"
 
 namespace firebreak::agent {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/client/small_agent.h"
 
-#include "os/memory.h"
+#include "ground/os/memory.h"
 
 namespace firebreak::testing_agent {
 namespace {

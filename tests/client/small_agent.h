@@ -9,11 +9,11 @@
 #include <thread>
 #include <vector>
 
-#include "abi/commit_journal.h"
-#include "abi/wire.h"
-#include "os/file.h"
-#include "os/memory.h"
-#include "os/socket.h"
+#include "ground/os/file.h"
+#include "ground/os/memory.h"
+#include "ground/os/socket.h"
+#include "shared/abi/commit_journal.h"
+#include "shared/abi/wire.h"
 
 namespace firebreak::testing_agent {
 

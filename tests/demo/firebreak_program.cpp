@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <thread>
 
-#include "os/self.h"
+#include "ground/os/self.h"
 
 namespace firebreak::tests {
 

@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "os/file.h"
-#include "os/program.h"
-#include "os/real_kernel.h"
+#include "ground/os/file.h"
+#include "ground/os/program.h"
+#include "ground/os/real_kernel.h"
 
 namespace firebreak::tests {
 

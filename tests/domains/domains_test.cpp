@@ -5,7 +5,7 @@
 #include <optional>
 #include <thread>
 
-#include "os/file.h"
+#include "ground/os/file.h"
 #include "tests/guard/agent_on_stage.h"
 
 namespace firebreak::tests {

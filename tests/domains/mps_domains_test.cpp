@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who is a server and who a client, as the agent's own domains know it of the software GPU's MPS.
-#include "agent/mps_domains.h"
+#include "agent/domains/mps_domains.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -11,12 +11,12 @@
 #include <atomic>
 #include <optional>
 
-#include "os/file.h"
-#include "os/processes.h"
-#include "os/real_kernel.h"
+#include "agent/faults/watch/isolation.h"
+#include "ground/os/file.h"
+#include "ground/os/processes.h"
+#include "ground/os/real_kernel.h"
 #include "stage/stage.h"
 #include "tests/demo/firebreak_program.h"
-#include "watch/isolation.h"
 
 namespace firebreak::tests {
 namespace {

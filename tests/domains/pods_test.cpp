@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-#include "os/processes.h"
+#include "ground/os/processes.h"
 #include "tests/guard/agent_on_stage.h"
 
 namespace firebreak::tests {

@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "abi/wire.h"
-#include "os/socket.h"
+#include "ground/os/socket.h"
+#include "shared/abi/wire.h"
 #include "tests/guard/agent_on_stage.h"
 
 namespace firebreak::tests {

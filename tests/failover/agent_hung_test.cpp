@@ -7,7 +7,7 @@
 #include <atomic>
 #include <thread>
 
-#include "link/agent_link.h"
+#include "shared/link/agent_link.h"
 #include "tests/failover/supervised_agent.h"
 
 namespace firebreak::tests {

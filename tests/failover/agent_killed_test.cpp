@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "link/status_view.h"
+#include "shared/link/status_view.h"
 #include "tests/failover/supervised_agent.h"
 
 namespace firebreak::tests {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "os/processes.h"
+#include "ground/os/processes.h"
 #include "tests/failover/supervised_agent.h"
 
 namespace firebreak::tests {

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <signal.h>
 
-#include "link/status_view.h"
+#include "shared/link/status_view.h"
 #include "softgpu/machine/shared_gpu.h"
 #include "tests/failover/supervised_agent.h"
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-/// A tenant's process that does what it can to hold whoever looks at it (src/os/test_hidden.cpp): the agent
-/// answers all others meanwhile, and promotes their standbys, and so does the next agent. Nobody has to end
-/// it for that.
+/// A tenant's process that does what it can to hold whoever looks at it (tests/doubles/os/test_hidden.cpp):
+/// the agent answers all others meanwhile, and promotes their standbys, and so does the next agent. Nobody
+/// has to end it for that.
 #include <signal.h>
 
 #include <string>
 
-#include "abi/wire.h"
-#include "os/socket.h"
+#include "ground/os/socket.h"
+#include "shared/abi/wire.h"
 #include "tests/failover/supervised_agent.h"
 
 namespace firebreak::tests {

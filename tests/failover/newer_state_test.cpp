@@ -6,9 +6,9 @@
 
 #include <filesystem>
 
-#include "agent/kept_state.h"
-#include "agent/service_manager.h"
-#include "agent/supervisor.h"
+#include "agent/service/service_manager.h"
+#include "agent/service/supervisor.h"
+#include "agent/tenants/kept_state.h"
 #include "tests/demo/firebreak_program.h"
 
 namespace firebreak::tests {

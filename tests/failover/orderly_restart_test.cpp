@@ -3,9 +3,9 @@
 /// notice, and the next agent goes on with them.
 #include <signal.h>
 
-#include "agent/service_manager.h"
-#include "link/status_view.h"
-#include "os/file.h"
+#include "agent/service/service_manager.h"
+#include "ground/os/file.h"
+#include "shared/link/status_view.h"
 #include "tests/failover/supervised_agent.h"
 
 namespace firebreak::tests {

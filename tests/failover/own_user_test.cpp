@@ -11,10 +11,10 @@
 #include <string>
 #include <vector>
 
-#include "os/descriptors.h"
-#include "os/file.h"
-#include "os/looks.h"
-#include "os/processes.h"
+#include "ground/os/descriptors.h"
+#include "ground/os/file.h"
+#include "ground/os/looks.h"
+#include "ground/os/processes.h"
 #include "tests/failover/supervised_agent.h"
 
 namespace firebreak::tests {

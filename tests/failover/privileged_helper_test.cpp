@@ -12,13 +12,13 @@
 #include <string_view>
 #include <vector>
 
-#include "agent/privileged_helper.h"
-#include "os/descriptors.h"
-#include "os/event_loop.h"
-#include "os/file.h"
-#include "os/memory.h"
-#include "os/processes.h"
-#include "os/real_kernel.h"
+#include "agent/root/privileged_helper.h"
+#include "ground/os/descriptors.h"
+#include "ground/os/event_loop.h"
+#include "ground/os/file.h"
+#include "ground/os/memory.h"
+#include "ground/os/processes.h"
+#include "ground/os/real_kernel.h"
 #include "tests/demo/firebreak_program.h"
 
 namespace firebreak::tests {

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "os/looks.h"
-#include "os/processes.h"
-#include "os/real_kernel.h"
+#include "ground/os/looks.h"
+#include "ground/os/processes.h"
+#include "ground/os/real_kernel.h"
 #include "tests/failover/supervised_agent.h"
 
 namespace firebreak::tests {

@@ -2,7 +2,7 @@
 /// `firebreak shutdown` and Ctrl-C: the explicit end, after which nothing is there and nothing is kept.
 #include <signal.h>
 
-#include "os/processes.h"
+#include "ground/os/processes.h"
 #include "tests/failover/supervised_agent.h"
 
 namespace firebreak::tests {

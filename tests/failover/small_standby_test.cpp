@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "base/units.h"
+#include "ground/base/units.h"
 #include "softgpu/machine/shared_gpu.h"
 #include "tests/failover/supervised_agent.h"
 

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "os/processes.h"
+#include "ground/os/processes.h"
 
 namespace firebreak::tests {
 

@@ -10,9 +10,9 @@
 #include <sstream>
 #include <utility>
 
-#include "link/agent_link.h"
-#include "os/processes.h"
-#include "os/program.h"
+#include "ground/os/processes.h"
+#include "ground/os/program.h"
+#include "shared/link/agent_link.h"
 #include "softgpu/machine/device_uuid.h"
 #include "tests/scale/process_cost.h"
 

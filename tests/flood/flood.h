@@ -14,10 +14,10 @@
 #include <string>
 #include <vector>
 
-#include "base/clock.h"
-#include "link/status_view.h"
-#include "os/file.h"
-#include "platform/platform.h"
+#include "ground/base/clock.h"
+#include "ground/os/file.h"
+#include "ground/platform/platform.h"
+#include "shared/link/status_view.h"
 #include "soak/told_steps.h"
 #include "softgpu/machine/shared_gpu.h"
 #include "stage/stage.h"

@@ -9,9 +9,9 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "base/spread_json.h"
-#include "os/file.h"
-#include "platform/machine.h"
+#include "ground/base/spread_json.h"
+#include "ground/os/file.h"
+#include "ground/platform/machine.h"
 #include "tests/flood/flood.h"
 
 namespace firebreak::flood {

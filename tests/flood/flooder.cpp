@@ -24,13 +24,13 @@
 #include <thread>
 #include <vector>
 
-#include "abi/wire.h"
-#include "base/clock.h"
-#include "os/descriptors.h"
-#include "os/memory.h"
-#include "os/program.h"
-#include "os/real_kernel.h"
-#include "os/socket.h"
+#include "ground/base/clock.h"
+#include "ground/os/descriptors.h"
+#include "ground/os/memory.h"
+#include "ground/os/program.h"
+#include "ground/os/real_kernel.h"
+#include "ground/os/socket.h"
+#include "shared/abi/wire.h"
 
 namespace firebreak::flood {
 namespace {

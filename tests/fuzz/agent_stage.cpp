@@ -10,14 +10,14 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
-#include "agent/shelf.h"
-#include "agent/shelves.h"
-#include "fault/source_traits.h"
-#include "os/descriptors.h"
-#include "os/memory.h"
-#include "os/processes.h"
+#include "agent/faults/fault/source_traits.h"
+#include "agent/faults/watch/subject.h"
+#include "agent/service/shelf.h"
+#include "agent/service/shelves.h"
+#include "ground/os/descriptors.h"
+#include "ground/os/memory.h"
+#include "ground/os/processes.h"
 #include "tests/fuzz/targets.h"
-#include "watch/subject.h"
 
 namespace firebreak::fuzz {
 namespace {

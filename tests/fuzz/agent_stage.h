@@ -19,13 +19,13 @@
 #include <utility>
 #include <vector>
 
-#include "agent/agent.h"
-#include "agent/surroundings_test_support.h"
-#include "base/clock.h"
-#include "os/event_loop.h"
-#include "os/fake_kernel.h"
-#include "os/file.h"
-#include "os/socket.h"
+#include "agent/firebreakd/agent.h"
+#include "ground/base/clock.h"
+#include "ground/os/event_loop.h"
+#include "ground/os/file.h"
+#include "ground/os/socket.h"
+#include "tests/doubles/agent/surroundings_test_support.h"
+#include "tests/doubles/os/fake_kernel.h"
 #include "tests/fuzz/thin_process.h"
 
 namespace firebreak::fuzz {

@@ -6,8 +6,8 @@
 #include <array>
 #include <string>
 
-#include "os/memory.h"
-#include "os/socket.h"
+#include "ground/os/memory.h"
+#include "ground/os/socket.h"
 #include "tests/fuzz/agent_stage.h"
 #include "tests/fuzz/targets.h"
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <string>
 
-#include "fatbin/container.h"
-#include "fatbin/cubin.h"
-#include "fatbin/describe.h"
-#include "park/core_dump_file.h"
+#include "agent/parking/park/core_dump_file.h"
+#include "kernels/fatbin/container.h"
+#include "kernels/fatbin/cubin.h"
+#include "kernels/fatbin/describe.h"
 #include "tests/fuzz/targets.h"
 
 namespace firebreak::fuzz {

@@ -7,13 +7,13 @@
 #include <string>
 #include <vector>
 
+#include "agent/faults/watch/uvm_listener.h"
+#include "ground/os/event_loop.h"
+#include "ground/os/memory.h"
 #include "inject/catalogue.h"
 #include "inject/schedule.h"
-#include "os/event_loop.h"
-#include "os/fake_kernel.h"
-#include "os/memory.h"
+#include "tests/doubles/os/fake_kernel.h"
 #include "tests/fuzz/targets.h"
-#include "watch/uvm_listener.h"
 
 namespace firebreak::fuzz {
 namespace {

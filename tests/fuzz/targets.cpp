@@ -25,8 +25,8 @@ constexpr std::array all = {
     Target{"proc", "", read_proc},
     Target{"uvm_queue", "", read_uvm_queue},
     Target{"schedule", "", read_schedule},
-    Target{"ptx", "src/ptx/testdata", read_ptx},
-    Target{"fat_binary", "src/fatbin/testdata", read_fat_binary},
+    Target{"ptx", "src/kernels/ptx/testdata", read_ptx},
+    Target{"fat_binary", "src/kernels/fatbin/testdata", read_fat_binary},
 };
 
 }  // namespace

@@ -2,16 +2,16 @@
 #include <algorithm>
 #include <string>
 
-#include "abi/wire.h"
-#include "fault/core_dump.h"
-#include "fault/mps_log.h"
-#include "fault/xid.h"
-#include "link/status_view.h"
-#include "mps/control_output.h"
-#include "os/processes.h"
-#include "ptx/dump.h"
-#include "ptx/parse.h"
-#include "ptx/validate.h"
+#include "agent/domains/mps/control_output.h"
+#include "agent/faults/fault/core_dump.h"
+#include "agent/faults/fault/mps_log.h"
+#include "agent/faults/fault/xid.h"
+#include "ground/os/processes.h"
+#include "kernels/ptx/dump.h"
+#include "kernels/ptx/parse.h"
+#include "kernels/ptx/validate.h"
+#include "shared/abi/wire.h"
+#include "shared/link/status_view.h"
 #include "tests/fuzz/targets.h"
 
 namespace firebreak::fuzz {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "os/fd.h"
+#include "ground/os/fd.h"
 
 namespace firebreak::fuzz {
 

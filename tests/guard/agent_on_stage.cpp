@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "os/program.h"
+#include "ground/os/program.h"
 
 namespace firebreak::tests {
 namespace {

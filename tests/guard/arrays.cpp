@@ -11,10 +11,10 @@
 #include <type_traits>
 #include <vector>
 
-#include "abi/cuda_arrays.h"
-#include "abi/cuda_driver_functions.h"
-#include "abi/cuda_green_contexts.h"
-#include "abi/guard_page.h"
+#include "shared/abi/cuda_arrays.h"
+#include "shared/abi/cuda_driver_functions.h"
+#include "shared/abi/cuda_green_contexts.h"
+#include "shared/abi/guard_page.h"
 
 extern "C" {
 std::remove_pointer_t<PFN_cuInit> cuInit;

@@ -7,9 +7,9 @@
 #include <string>
 #include <string_view>
 
-#include "abi/cuda_api.h"
-#include "abi/cuda_driver.h"
-#include "guard/preload/ways.h"
+#include "program/guard/preload/ways.h"
+#include "shared/abi/cuda_api.h"
+#include "shared/abi/cuda_driver.h"
 
 extern "C" {
 CUresult cuInit(unsigned int);

@@ -13,7 +13,7 @@
 #include <fstream>
 #include <string>
 
-#include "abi/cuda_driver_functions.h"
+#include "shared/abi/cuda_driver_functions.h"
 
 extern "C" {
 CUresult cuInit(unsigned int);

@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <thread>
 
-#include "abi/cuda_driver_functions.h"
+#include "shared/abi/cuda_driver_functions.h"
 
 extern "C" {
 CUresult cuInit(unsigned int);

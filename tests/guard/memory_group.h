@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "base/result.h"
+#include "ground/base/result.h"
 
 namespace firebreak::tests {
 

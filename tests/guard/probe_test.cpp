@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A kernel on which the guard ranges do not work, played by the software GPU: it is noticed once, outside of
 // any tenant, and then the guard is off and says so.
-#include "os/self.h"
+#include "ground/os/self.h"
 #include "tests/guard/agent_on_stage.h"
 
 namespace firebreak::tests {

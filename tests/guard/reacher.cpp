@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "abi/cuda_driver_functions.h"
+#include "shared/abi/cuda_driver_functions.h"
 
 extern "C" {
 CUresult cuInit(unsigned int);

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "os/self.h"
+#include "ground/os/self.h"
 #include "tests/guard/agent_on_stage.h"
 
 namespace firebreak::tests {

@@ -7,14 +7,14 @@
 #include <iostream>
 #include <string>
 
-#include "base/units.h"
-#include "cuda/first_gpu.h"
-#include "cuda/module.h"
-#include "cuda/stream.h"
 #include "gpu/either_gpu.h"
-#include "guard/guard_ranges.h"
-#include "guard/ledger.h"
-#include "platform/platform.h"
+#include "ground/base/units.h"
+#include "ground/platform/platform.h"
+#include "program/cuda/first_gpu.h"
+#include "program/cuda/module.h"
+#include "program/cuda/stream.h"
+#include "program/guard/guard_ranges.h"
+#include "program/guard/ledger.h"
 
 namespace {
 

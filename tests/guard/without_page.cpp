@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <string_view>
 
-#include "abi/guard_page.h"
+#include "shared/abi/guard_page.h"
 
 extern "C" __attribute__((visibility("default"))) int memfd_create(const char* name, unsigned int flags) {
   if (std::string_view(name) != firebreak::abi::guard_page_name)

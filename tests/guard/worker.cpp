@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "abi/cuda_driver_functions.h"
-#include "abi/guard_page.h"
+#include "shared/abi/cuda_driver_functions.h"
+#include "shared/abi/guard_page.h"
 
 extern "C" {
 CUresult cuInit(unsigned int);

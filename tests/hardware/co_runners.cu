@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Tenants that know nothing of Firebreak and run what firebreak-checker does not: cooperative kernels, clusters, graphs
-/// and long kernels, such that fill the GPU, several streams, memory taken and given back. Compares every word of every
-/// result, and says the same as firebreak-checker. For a machine with a GPU and a toolkit:
+/// Tenants that know nothing of Firebreak and run what firebreak-checker does not: cooperative kernels,
+/// clusters, graphs and long kernels, such that fill the GPU, several streams, memory taken and given back.
+/// Compares every word of every result, and says the same as firebreak-checker. For a machine with a GPU and
+/// a toolkit:
 ///
 ///     nvcc -O2 -arch=sm_90 -cudart static -o co_runners tests/hardware/co_runners.cu
 ///     co_runners KIND FILE    works until that file is there
@@ -86,8 +87,8 @@ bool plain(Tenant& tenant) {
 
 bool cooperative(Tenant& tenant) {
   void* arguments[] = {&tenant.words[0], &tenant.between, &tenant.rounds};
-  return well(cudaLaunchCooperativeKernel(reinterpret_cast<void*>(mix_together), tenant.blocks, threads, arguments, 0,
-                                          tenant.streams[0]),
+  return well(cudaLaunchCooperativeKernel(reinterpret_cast<void*>(mix_together), tenant.blocks, threads,
+                                          arguments, 0, tenant.streams[0]),
               "cooperative launch");
 }
 
@@ -99,7 +100,8 @@ bool in_clusters(Tenant& tenant) {
 bool as_graph(Tenant& tenant) {
   if (tenant.graph == nullptr) {
     cudaGraph_t graph = nullptr;
-    if (!well(cudaStreamBeginCapture(tenant.streams[0], cudaStreamCaptureModeThreadLocal), "capture")) return false;
+    if (!well(cudaStreamBeginCapture(tenant.streams[0], cudaStreamCaptureModeThreadLocal), "capture"))
+      return false;
     for (int i = 0; i < 4; ++i) plain(tenant);
     if (!well(cudaStreamEndCapture(tenant.streams[0], &graph), "end of the capture")) return false;
     if (!well(cudaGraphInstantiate(&tenant.graph, graph, 0), "instantiate")) return false;
@@ -111,9 +113,9 @@ bool in_new_memory(Tenant& tenant) {
   std::uint32_t* memory = nullptr;
   if (!well(cudaMalloc(&memory, 32 << 20), "cudaMalloc")) return false;
   mix<<<tenant.blocks, threads, 0, tenant.streams[0]>>>(memory, tenant.rounds);
-  const bool copied = well(cudaMemcpyAsync(tenant.words[0], memory, tenant.bytes(), cudaMemcpyDeviceToDevice,
-                                           tenant.streams[0]),
-                           "copy");
+  const bool copied = well(
+      cudaMemcpyAsync(tenant.words[0], memory, tenant.bytes(), cudaMemcpyDeviceToDevice, tenant.streams[0]),
+      "copy");
   return copied && well(cudaFree(memory), "cudaFree");
 }
 
@@ -121,7 +123,8 @@ struct Kind {
   const char* name;
   unsigned int blocks, rounds, streams;
   Step step;
-  unsigned int shift;  ///< whose word a thread has: so many threads further on; 1: of the other block of a pair
+  unsigned int
+      shift;  ///< whose word a thread has: so many threads further on; 1: of the other block of a pair
 };
 
 const Kind kinds[] = {
@@ -177,7 +180,8 @@ int main(int count, char** arguments) {
   bool goes_on = set_up(*kind, tenant);
   while (goes_on && access(arguments[2], F_OK) != 0) {
     const auto from = Clock::now();
-    for (std::size_t s = 0; s < tenant.streams.size(); ++s)  // in its stream: without one it may come after the kernel
+    for (std::size_t s = 0; s < tenant.streams.size();
+         ++s)  // in its stream: without one it may come after the kernel
       cudaMemsetAsync(tenant.words[s], 0, tenant.bytes(), tenant.streams[s]);
     goes_on = kind->step(tenant);
     for (std::size_t s = 0; goes_on && s < tenant.streams.size(); ++s) {
@@ -191,8 +195,9 @@ int main(int count, char** arguments) {
     if (launches > 0 && took_ms > longest_ms) longest_ms = took_ms, longest_ended_ms = ms_since(begin);
     if (goes_on && ++launches == 1) std::puts("working"), std::fflush(stdout);
   }
-  std::printf("{\"launches\": %llu, \"wrong_words\": %llu, \"longest_ms\": %.3f, \"longest_ended_ms\": %.1f, "
-              "\"error\": \"%s\", \"stalls\": []}\n",
-              launches, wrong, longest_ms, longest_ended_ms, error.c_str());
+  std::printf(
+      "{\"launches\": %llu, \"wrong_words\": %llu, \"longest_ms\": %.3f, \"longest_ended_ms\": %.1f, "
+      "\"error\": \"%s\", \"stalls\": []}\n",
+      launches, wrong, longest_ms, longest_ended_ms, error.c_str());
   return error.empty() && wrong == 0 ? 0 : 1;
 }

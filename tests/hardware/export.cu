@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Can memory that an instance has imported be exported again? Four processes hand one block on, each by its address
-// alone. And what a block costs that nobody exports, and an export.
+// Can memory that an instance has imported be exported again? Four processes hand one block on, each by its
+// address alone. And what a block costs that nobody exports, and an export.
 //
 //     nvcc -x c tests/hardware/export.cu -o export -lcuda && ./export
 #include <cuda.h>
@@ -36,7 +36,8 @@ static void send_descriptor(int socket, int fd) {
   char byte = 0;
   char control[CMSG_SPACE(sizeof fd)] = {0};
   struct iovec data = {&byte, 1};
-  struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
+  struct msghdr message = {
+      .msg_iov = &data, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
   struct cmsghdr* header = CMSG_FIRSTHDR(&message);
   header->cmsg_level = SOL_SOCKET;
   header->cmsg_type = SCM_RIGHTS;
@@ -49,9 +50,11 @@ static int receive_descriptor(int socket) {
   char byte;
   char control[CMSG_SPACE(sizeof(int))] = {0};
   struct iovec data = {&byte, 1};
-  struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
+  struct msghdr message = {
+      .msg_iov = &data, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
   int fd = -1;
-  if (recvmsg(socket, &message, 0) <= 0 || CMSG_FIRSTHDR(&message) == NULL) _exit(0);  // nobody has handed it on
+  if (recvmsg(socket, &message, 0) <= 0 || CMSG_FIRSTHDR(&message) == NULL)
+    _exit(0);  // nobody has handed it on
   memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof fd);
   return fd;
 }
@@ -66,7 +69,8 @@ static void map(CUdeviceptr address, CUmemGenericAllocationHandle handle) {
 static CUresult export_from(CUdeviceptr address, int* fd) {
   CUmemGenericAllocationHandle handle = 0;
   CHECK(cuMemRetainAllocationHandle(&handle, (void*)(uintptr_t)address));
-  const CUresult result = cuMemExportToShareableHandle(fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+  const CUresult result =
+      cuMemExportToShareableHandle(fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
   CHECK(cuMemRelease(handle));
   return result;
 }
@@ -106,7 +110,8 @@ static int play(int from, int to) {
   } else {
     const int fd = receive_descriptor(from);
     const double begin = now_us();
-    CHECK(cuMemImportFromShareableHandle(&handle, (void*)(intptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+    CHECK(cuMemImportFromShareableHandle(&handle, (void*)(intptr_t)fd,
+                                         CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
     printf("process %d imports it in %.1f us\n", self, now_us() - begin);
     close(fd);
   }

@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 
-PAGE = struct.Struct("<QIIIIIIIII256s256s256s256s256s")  # src/abi/spare_page.h
+PAGE = struct.Struct("<QIIIIIIIII256s256s256s256s256s")  # src/shared/abi/spare_page.h
 STATES = ["starting", "protected", "unprotected", "lost"]
 MAGIC = 0x6572617073626672
 ASKED, WAKE = 16, 28

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A CUDA driver that has the software GPU behind it and exports what a real driver does: nothing that raises
 // faults of the device.
-#include "abi/cuda_driver_functions.h"
-#include "os/self.h"
+#include "ground/os/self.h"
+#include "shared/abi/cuda_driver_functions.h"
 
 extern "C" __attribute__((visibility("default"))) CUresult cuGetProcAddress_v2(
     const char* name, void** function, int version, std::uint64_t flags,

@@ -9,8 +9,8 @@
 
 #include <fmt/format.h>
 
-#include "cluster/api_server_stand_in.h"
-#include "k8s/kubelet_stand_in.h"
+#include "tests/doubles/cluster/api_server_stand_in.h"
+#include "tests/doubles/k8s/kubelet_stand_in.h"
 #include "tests/guard/agent_on_stage.h"
 
 namespace firebreak::tests {

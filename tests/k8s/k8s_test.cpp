@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <map>
 
-#include "k8s/kubelet_stand_in.h"
+#include "tests/doubles/k8s/kubelet_stand_in.h"
 #include "tests/guard/agent_on_stage.h"
 
 namespace firebreak::tests {

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "k8s/kubelet_stand_in.h"
+#include "tests/doubles/k8s/kubelet_stand_in.h"
 
 int main(int argument_count, char** arguments) {
   if (argument_count != 2) {

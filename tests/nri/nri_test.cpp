@@ -2,7 +2,7 @@
 // firebreak-nri as a program: a real agent on the software GPU, and a stand-in of the runtime.
 #include <signal.h>
 
-#include "nri/runtime_stand_in.h"
+#include "tests/doubles/nri/runtime_stand_in.h"
 #include "tests/guard/agent_on_stage.h"
 
 namespace firebreak::tests {

@@ -14,14 +14,14 @@
 #include <string_view>
 #include <vector>
 
-#include "cuda/copy.h"
-#include "cuda/device_buffer.h"
-#include "cuda/first_gpu.h"
-#include "cuda/module.h"
-#include "cuda/pinned_buffer.h"
-#include "cuda/stream.h"
 #include "gpu/either_gpu.h"
-#include "platform/platform.h"
+#include "ground/platform/platform.h"
+#include "program/cuda/copy.h"
+#include "program/cuda/device_buffer.h"
+#include "program/cuda/first_gpu.h"
+#include "program/cuda/module.h"
+#include "program/cuda/pinned_buffer.h"
+#include "program/cuda/stream.h"
 
 namespace {
 

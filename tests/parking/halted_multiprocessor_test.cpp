@@ -4,7 +4,7 @@
 /// does not.
 #include <signal.h>
 
-#include "os/processes.h"
+#include "ground/os/processes.h"
 #include "softgpu/machine/shared_gpu.h"
 #include "tests/parking/parked_domain.h"
 

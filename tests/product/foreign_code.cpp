@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// What libraries in other people's programs do with libstdc++, fmt and the functions of
-/// src/foreign/old_glibc.c. foreign_code.py loads it, here and in older and newer systems (foreign-roots.sh).
+/// src/ground/foreign/old_glibc.c. foreign_code.py loads it, here and in older and newer systems
+/// (foreign-roots.sh).
 #include <dlfcn.h>
 #include <fmt/format.h>
 

@@ -42,7 +42,7 @@ foreach(line ${lines})
         execute_process(COMMAND ${NM} -D --undefined-only ${FILE} OUTPUT_VARIABLE undefined)
         string(REGEX MATCHALL "[A-Za-z_0-9]+@${pattern}" symbols "${undefined}")
         message(FATAL_ERROR "${FILE} needs a glibc newer than ${newest_glibc}, for ${symbols}. Give them to "
-          "cmake/FirebreakForeign.cmake and src/foreign/old_glibc.c.")
+          "cmake/FirebreakForeign.cmake and src/ground/foreign/old_glibc.c.")
       endif()
     elseif(NOT library STREQUAL "${OURS}")
       message(FATAL_ERROR "${FILE} needs ${version} of ${library}")

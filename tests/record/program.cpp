@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// A program that launches known kernels of src/access/testdata (its argument) in each way that there is. It
-/// ends with the number of its first call that failed.
+/// A program that launches known kernels of src/kernels/access/testdata (its argument) in each way that there
+/// is. It ends with the number of its first call that failed.
 #include <unistd.h>
 
 #include <array>
@@ -9,7 +9,7 @@
 #include <iterator>
 #include <string>
 
-#include "abi/cuda_driver_functions.h"
+#include "shared/abi/cuda_driver_functions.h"
 
 extern "C" {
 CUresult cuInit(unsigned int);

@@ -8,8 +8,8 @@
 #include <sstream>
 #include <vector>
 
+#include "ground/os/program.h"
 #include "idempotency/recorded_launches.h"
-#include "os/program.h"
 #include "tests/softgpu_driver/machine_test.h"
 
 namespace firebreak::idempotency {

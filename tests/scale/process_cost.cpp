@@ -6,7 +6,7 @@
 #include <sstream>
 #include <string>
 
-#include "os/processes.h"
+#include "ground/os/processes.h"
 
 namespace firebreak::scale {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "os/kernel.h"
+#include "ground/os/kernel.h"
 
 namespace firebreak::scale {
 

@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "os/processes.h"
-#include "os/program.h"
+#include "ground/os/processes.h"
+#include "ground/os/program.h"
 #include "softgpu/machine/device_uuid.h"
 
 namespace firebreak::scale {

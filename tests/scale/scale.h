@@ -12,10 +12,10 @@
 #include <string>
 #include <vector>
 
-#include "base/clock.h"
-#include "link/agent_link.h"
-#include "link/status_view.h"
-#include "platform/platform.h"
+#include "ground/base/clock.h"
+#include "ground/platform/platform.h"
+#include "shared/link/agent_link.h"
+#include "shared/link/status_view.h"
 #include "stage/stage.h"
 #include "tests/scale/process_cost.h"
 

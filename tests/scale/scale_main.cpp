@@ -7,9 +7,9 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "base/spread_json.h"
-#include "os/file.h"
-#include "platform/machine.h"
+#include "ground/base/spread_json.h"
+#include "ground/os/file.h"
+#include "ground/platform/machine.h"
 #include "tests/scale/scale.h"
 
 namespace firebreak::scale {

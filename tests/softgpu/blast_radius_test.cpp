@@ -14,9 +14,9 @@
 #include <utility>
 #include <vector>
 
+#include "agent/domains/mps/domain.h"
+#include "ground/os/real_kernel.h"
 #include "inject/catalogue.h"
-#include "mps/domain.h"
-#include "os/real_kernel.h"
 #include "tests/softgpu/gpu_test.h"
 
 namespace firebreak::test {

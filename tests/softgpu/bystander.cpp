@@ -13,11 +13,11 @@
 #include <string>
 #include <string_view>
 
-#include "cuda/copy.h"
-#include "cuda/device_buffer.h"
-#include "cuda/first_gpu.h"
-#include "cuda/module.h"
-#include "cuda/stream.h"
+#include "program/cuda/copy.h"
+#include "program/cuda/device_buffer.h"
+#include "program/cuda/first_gpu.h"
+#include "program/cuda/module.h"
+#include "program/cuda/stream.h"
 
 namespace firebreak {
 namespace {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cuda/context.h"
+#include "program/cuda/context.h"
 
 #include <thread>
 
-#include "cuda/event.h"
-#include "cuda/module.h"
-#include "cuda/stream.h"
+#include "program/cuda/event.h"
+#include "program/cuda/module.h"
+#include "program/cuda/stream.h"
 #include "tests/softgpu/gpu_test.h"
 
 namespace firebreak::test {

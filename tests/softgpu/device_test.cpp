@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cuda/device.h"
+#include "program/cuda/device.h"
 
 #include "tests/softgpu/gpu_test.h"
 

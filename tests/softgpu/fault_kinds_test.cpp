@@ -8,8 +8,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "ground/os/real_kernel.h"
 #include "inject/catalogue.h"
-#include "os/real_kernel.h"
 #include "softgpu/environment.h"
 #include "tests/softgpu/gpu_test.h"
 

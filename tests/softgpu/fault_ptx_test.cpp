@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "inject/catalogue.h"
-#include "ptx/parse.h"
+#include "kernels/ptx/parse.h"
 
 namespace firebreak::test {
 namespace {

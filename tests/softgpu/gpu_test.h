@@ -12,9 +12,9 @@
 #include <type_traits>
 #include <utility>
 
-#include "cuda/context.h"
-#include "cuda/device.h"
-#include "cuda/driver.h"
+#include "program/cuda/context.h"
+#include "program/cuda/device.h"
+#include "program/cuda/driver.h"
 
 namespace firebreak::test {
 

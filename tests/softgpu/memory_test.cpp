@@ -5,12 +5,12 @@
 #include <optional>
 #include <vector>
 
-#include "cuda/copy.h"
-#include "cuda/device_buffer.h"
-#include "cuda/host_registration.h"
-#include "cuda/pinned_buffer.h"
-#include "cuda/stream.h"
-#include "os/memory.h"
+#include "ground/os/memory.h"
+#include "program/cuda/copy.h"
+#include "program/cuda/device_buffer.h"
+#include "program/cuda/host_registration.h"
+#include "program/cuda/pinned_buffer.h"
+#include "program/cuda/stream.h"
 #include "tests/softgpu/gpu_test.h"
 
 namespace firebreak::test {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cuda/module.h"
+#include "program/cuda/module.h"
 
 #include <array>
 #include <cstdint>
 
-#include "cuda/copy.h"
-#include "cuda/device_buffer.h"
-#include "cuda/stream.h"
+#include "program/cuda/copy.h"
+#include "program/cuda/device_buffer.h"
+#include "program/cuda/stream.h"
 #include "tests/softgpu/gpu_test.h"
 
 namespace firebreak::test {

@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <span>
 
-#include "cuda/copy.h"
-#include "cuda/device_buffer.h"
 #include "inject/catalogue.h"
+#include "program/cuda/copy.h"
+#include "program/cuda/device_buffer.h"
 #include "tests/softgpu/gpu_test.h"
 
 namespace firebreak::test {

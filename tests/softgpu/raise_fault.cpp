@@ -4,10 +4,10 @@
 #include <cstdio>
 #include <string>
 
-#include "cuda/first_gpu.h"
+#include "ground/os/real_kernel.h"
 #include "inject/catalogue.h"
 #include "inject/process_end.h"
-#include "os/real_kernel.h"
+#include "program/cuda/first_gpu.h"
 
 namespace firebreak {
 namespace {

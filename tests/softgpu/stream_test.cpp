@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cuda/stream.h"
+#include "program/cuda/stream.h"
 
 #include <atomic>
 #include <cstdint>
 
-#include "cuda/event.h"
-#include "cuda/pinned_buffer.h"
+#include "program/cuda/event.h"
+#include "program/cuda/pinned_buffer.h"
 #include "tests/softgpu/gpu_test.h"
 
 namespace firebreak::test {

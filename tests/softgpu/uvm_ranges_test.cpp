@@ -11,17 +11,17 @@
 #include <optional>
 #include <vector>
 
-#include "abi/uvm_ranges.h"
-#include "abi/uvm_tools.h"
-#include "cuda/address_reservation.h"
-#include "cuda/copy.h"
-#include "cuda/device_buffer.h"
-#include "cuda/mapping.h"
-#include "cuda/module.h"
-#include "cuda/physical_allocation.h"
-#include "cuda/pinned_buffer.h"
-#include "cuda/stream.h"
-#include "os/real_kernel.h"
+#include "ground/os/real_kernel.h"
+#include "program/cuda/address_reservation.h"
+#include "program/cuda/copy.h"
+#include "program/cuda/device_buffer.h"
+#include "program/cuda/mapping.h"
+#include "program/cuda/module.h"
+#include "program/cuda/physical_allocation.h"
+#include "program/cuda/pinned_buffer.h"
+#include "program/cuda/stream.h"
+#include "shared/abi/uvm_ranges.h"
+#include "shared/abi/uvm_tools.h"
 #include "softgpu/devices/device_kernel.h"
 #include "tests/softgpu/gpu_test.h"
 

@@ -2,11 +2,11 @@
 #include <cstdint>
 #include <optional>
 
-#include "cuda/address_reservation.h"
-#include "cuda/copy.h"
-#include "cuda/mapping.h"
-#include "cuda/physical_allocation.h"
-#include "os/fd.h"
+#include "ground/os/fd.h"
+#include "program/cuda/address_reservation.h"
+#include "program/cuda/copy.h"
+#include "program/cuda/mapping.h"
+#include "program/cuda/physical_allocation.h"
 #include "tests/softgpu/gpu_test.h"
 
 namespace firebreak::test {

@@ -11,12 +11,12 @@
 #include <string>
 #include <utility>
 
-#include "abi/cuda_api.h"
-#include "abi/cuda_arrays.h"
-#include "abi/cuda_driver_functions.h"
-#include "os/addresses.h"
-#include "os/file.h"
-#include "os/self.h"
+#include "ground/os/addresses.h"
+#include "ground/os/file.h"
+#include "ground/os/self.h"
+#include "shared/abi/cuda_api.h"
+#include "shared/abi/cuda_arrays.h"
+#include "shared/abi/cuda_driver_functions.h"
 #include "tests/softgpu_driver/kernels.h"
 
 namespace firebreak::test {

@@ -14,8 +14,8 @@
 #include <system_error>
 #include <vector>
 
-#include "abi/cuda_driver_functions.h"
-#include "os/socket.h"
+#include "ground/os/socket.h"
+#include "shared/abi/cuda_driver_functions.h"
 #include "tests/softgpu_driver/kernels.h"
 
 namespace {

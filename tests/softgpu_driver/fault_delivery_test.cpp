@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <array>
 
-#include "abi/uvm_tools.h"
+#include "shared/abi/uvm_tools.h"
 #include "softgpu/devices/device_kernel.h"
 #include "softgpu/machine/uvm_ring.h"
 #include "tests/softgpu_driver/machine_test.h"

@@ -9,10 +9,10 @@
 #include <utility>
 #include <vector>
 
-#include "abi/cuda_driver_functions.h"
-#include "abi/cuda_graphs.h"
-#include "cuda/backend.h"
-#include "os/file.h"
+#include "ground/os/file.h"
+#include "program/cuda/backend.h"
+#include "shared/abi/cuda_driver_functions.h"
+#include "shared/abi/cuda_graphs.h"
 #include "tests/softgpu_driver/kernels.h"
 
 namespace firebreak::test {

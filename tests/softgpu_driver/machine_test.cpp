@@ -10,7 +10,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "os/program.h"
+#include "ground/os/program.h"
 #include "softgpu/machine/device_uuid.h"
 
 namespace firebreak::test {

@@ -11,11 +11,11 @@
 #include <string>
 #include <vector>
 
-#include "abi/cuda_result.h"
-#include "os/file.h"
-#include "os/memory.h"
-#include "os/real_kernel.h"
-#include "os/socket.h"
+#include "ground/os/file.h"
+#include "ground/os/memory.h"
+#include "ground/os/real_kernel.h"
+#include "ground/os/socket.h"
+#include "shared/abi/cuda_result.h"
 
 namespace firebreak::test {
 

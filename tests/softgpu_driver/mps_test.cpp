@@ -5,8 +5,8 @@
 #include <csignal>
 #include <fstream>
 
-#include "base/units.h"
-#include "os/program.h"
+#include "ground/base/units.h"
+#include "ground/os/program.h"
 #include "softgpu/machine/shared_gpu.h"
 #include "tests/softgpu_driver/machine_test.h"
 

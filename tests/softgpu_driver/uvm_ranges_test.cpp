@@ -6,7 +6,7 @@
 #include <cstring>
 #include <string>
 
-#include "abi/uvm_ranges.h"
+#include "shared/abi/uvm_ranges.h"
 #include "softgpu/machine/device_uuid.h"
 #include "tests/softgpu_driver/machine_test.h"
 #include "tests/softgpu_driver/uvm_tracker.h"

@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "abi/uvm_tools.h"
+#include "shared/abi/uvm_tools.h"
 #include "softgpu/devices/device_kernel.h"
 #include "tests/softgpu_driver/machine_test.h"
 

@@ -3,8 +3,8 @@
 
 #include <utility>
 
-#include "abi/cuda_arrays.h"
-#include "abi/cuda_graphs.h"
+#include "shared/abi/cuda_arrays.h"
+#include "shared/abi/cuda_graphs.h"
 
 namespace firebreak::test {
 namespace {

@@ -9,8 +9,8 @@
 #include <map>
 #include <vector>
 
-#include "abi/cuda_arrays.h"
-#include "abi/cuda_graphs.h"
+#include "shared/abi/cuda_arrays.h"
+#include "shared/abi/cuda_graphs.h"
 
 namespace firebreak::test {
 namespace {

@@ -16,9 +16,9 @@
 #include <string>
 #include <vector>
 
-#include "abi/cuda_driver_functions.h"
-#include "abi/cuda_tables.h"
-#include "os/socket.h"
+#include "ground/os/socket.h"
+#include "shared/abi/cuda_driver_functions.h"
+#include "shared/abi/cuda_tables.h"
 #include "tests/virtual/graph_program.h"
 #include "tests/virtual/mapping_program.h"
 #include "tests/virtual/random_program.h"
@@ -494,7 +494,7 @@ class Program {
   }
 
   /// Of a library it is a kernel, which may stand wherever a function may.
-  /// From now on it finds its kernels as cuFFT does (abi/cuda_tables.h), once each.
+  /// From now on it finds its kernels as cuFFT does (shared/abi/cuda_tables.h), once each.
   CUresult use_table() {
     const void* table = nullptr;
     const CUresult result = get<PFN_cuGetExportTable>("cuGetExportTable")(&table, &abi::module_table_id);
@@ -514,7 +514,7 @@ class Program {
     return CUDA_SUCCESS;
   }
 
-  /// What cuBLAS and cuBLASLt ask for (abi/cuda_tables.h), of a context that it has created and of two
+  /// What cuBLAS and cuBLASLt ask for (shared/abi/cuda_tables.h), of a context that it has created and of two
   /// streams. The first
   /// question is of what was answered at the step before: as if there had been a move between the two.
   CUresult ask_of_streams() {

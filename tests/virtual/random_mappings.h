@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "cuda/backend.h"
+#include "program/cuda/backend.h"
 
 namespace firebreak::test {
 

@@ -10,8 +10,8 @@
 #include <thread>
 #include <vector>
 
-#include "abi/cuda_arrays.h"
-#include "abi/cuda_graphs.h"
+#include "shared/abi/cuda_arrays.h"
+#include "shared/abi/cuda_graphs.h"
 #include "tests/virtual/random_mappings.h"
 
 namespace firebreak::test {

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "cuda/backend.h"
+#include "program/cuda/backend.h"
 
 namespace firebreak::test {
 

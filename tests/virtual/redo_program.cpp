@@ -5,8 +5,8 @@
 #include <atomic>
 #include <sstream>
 
-#include "abi/cuda_arrays.h"
-#include "abi/cuda_graphs.h"
+#include "shared/abi/cuda_arrays.h"
+#include "shared/abi/cuda_graphs.h"
 
 namespace firebreak::test {
 namespace {

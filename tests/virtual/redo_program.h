@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#include "cuda/backend.h"
+#include "program/cuda/backend.h"
 
 namespace firebreak::test {
 

@@ -13,8 +13,8 @@
 #include <string>
 #include <utility>
 
-#include "abi/spare_page.h"
-#include "os/self.h"
+#include "ground/os/self.h"
+#include "shared/abi/spare_page.h"
 #include "tests/softgpu_driver/machine_test.h"
 
 namespace firebreak::test {

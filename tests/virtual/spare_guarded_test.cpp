@@ -3,7 +3,7 @@
 /// go along when that is another one.
 #include <gmock/gmock.h>
 
-#include "guard/guard_view.h"
+#include "shared/guard_page/guard_view.h"
 #include "tests/virtual/spare_fixture.h"
 
 namespace firebreak::test {

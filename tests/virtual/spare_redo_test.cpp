@@ -5,7 +5,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/test_seed.h"
+#include "tests/doubles/base/test_seed.h"
 #include "tests/virtual/spare_fixture.h"
 
 namespace firebreak::test {

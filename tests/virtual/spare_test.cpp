@@ -8,7 +8,7 @@
 #include <fstream>
 #include <thread>
 
-#include "base/test_seed.h"
+#include "tests/doubles/base/test_seed.h"
 #include "tests/virtual/spare_fixture.h"
 
 namespace firebreak::test {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "mps/domain.h"
+#include "agent/domains/mps/domain.h"
 #include "stage/stage.h"
 #include "tests/demo/firebreak_program.h"
 

@@ -5,7 +5,7 @@
 
 #include <set>
 
-#include "base/test_seed.h"
+#include "tests/doubles/base/test_seed.h"
 #include "tests/workloads/gpu_memory.h"
 #include "workloads/decode/decode_workload.h"
 

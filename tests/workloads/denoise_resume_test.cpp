@@ -3,7 +3,7 @@
 // without interruption.
 #include <gtest/gtest.h>
 
-#include "base/test_seed.h"
+#include "tests/doubles/base/test_seed.h"
 #include "tests/workloads/gpu_memory.h"
 #include "workloads/denoise/denoise_workload.h"
 

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <span>
 
-#include "cuda/copy.h"
+#include "program/cuda/copy.h"
 
 namespace firebreak::workloads::testing {
 namespace {

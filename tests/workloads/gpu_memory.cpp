@@ -7,8 +7,8 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "cuda/copy.h"
-#include "cuda/small_context.h"
+#include "program/cuda/copy.h"
+#include "program/cuda/small_context.h"
 
 namespace firebreak::workloads::testing {
 namespace {

@@ -31,13 +31,15 @@ std::string row_around(const std::vector<FolderRow>& rows, const std::string& fo
   return best.empty() ? folder : best;
 }
 
-/// A name of the last column as a path.
+/// The path that a name of the last column stands for: the folder of lab/ with that name, else the folder of src/
+/// whose path ends with it.
 std::string whole(const std::vector<FolderRow>& rows, const std::string& name) {
-  for (const char* root : {"src/", "lab/"}) {
-    if (std::ranges::any_of(rows, [&](const FolderRow& row) { return row.folder == root + name; }))
-      return root + name;
+  std::string found = name;
+  for (const FolderRow& row : rows) {
+    if (row.folder == "lab/" + name) return row.folder;
+    if (row.folder.starts_with("src/") && row.folder.ends_with("/" + name)) found = row.folder;
   }
-  return name;
+  return found;
 }
 
 }  // namespace

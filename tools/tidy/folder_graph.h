@@ -23,7 +23,7 @@ struct FolderRow {
 };
 
 /// The rows of every table whose first line is "| folder | one idea | knows |". A name in the last column may
-/// leave out `src/` or `lab/`; it is whole here.
+/// leave out `lab/`, or `src/` and the wing; it is whole here.
 std::vector<FolderRow> folder_rows(const SourceTree& tree);
 
 /// What the targets of each folder link, but for tests and shared libraries, as folders; without itself. A

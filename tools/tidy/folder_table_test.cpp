@@ -15,9 +15,9 @@ const std::string head = "# Architecture\n\n| folder | one idea | knows |\n|---|
 std::vector<std::string> check(const std::string& rows) {
   const std::vector<Target> targets{
       target_of("c_abi", "include/firebreak", "x.cpp"),
-      target_of("base", "src/base", "log.cpp"),
-      target_of("os", "src/os", "real.cpp", {"base"}),
-      target_of("os_test", "src/os", "real_test.cpp", {"os", "machine"}, TargetKind::Test),
+      target_of("base", "src/ground/base", "log.cpp"),
+      target_of("os", "src/ground/os", "real.cpp", {"base"}),
+      target_of("os_test", "src/ground/os", "real_test.cpp", {"os", "machine"}, TargetKind::Test),
       target_of("machine", "lab/softgpu/machine", "a.cpp", {"os", "base"}),
       target_of("decode", "lab/work/decode", "a.cpp", {"common", "c_abi"}),
       target_of("common", "lab/work/common", "a.cpp", {"base"}),
@@ -26,22 +26,22 @@ std::vector<std::string> check(const std::string& rows) {
 }
 
 const std::string c_abi = "| `include/firebreak` | for tenants | - |\n";
-const std::string base = "| `src/base` | the ground, the clock | - |\n";
-const std::string os = "| `src/os` | calls Linux | base |\n";
+const std::string base = "| `src/ground/base` | the ground, the clock | - |\n";
+const std::string os = "| `src/ground/os` | calls Linux | base |\n";
 const std::string machine = "| `lab/softgpu/machine` | what is shared | base, os |\n";
 const std::string work = "| `lab/work` | tenants | include/firebreak, base |\n";
 
 TEST(FolderTable, WhatCMakeLinksPasses) { EXPECT_THAT(check(c_abi + base + os + machine + work), IsEmpty()); }
 
 TEST(FolderTable, ALinkThatTheTableDoesNotNameFails) {
-  EXPECT_THAT(check(c_abi + base + "| `src/os` | calls Linux | - |\n" + machine + work),
+  EXPECT_THAT(check(c_abi + base + "| `src/ground/os` | calls Linux | - |\n" + machine + work),
               ElementsAre("ARCHITECTURE.md:7"));
 }
 
 TEST(FolderTable, ARightThatCMakeDoesNotGiveFails) {
   EXPECT_THAT(check(c_abi + base + os + "| `lab/softgpu/machine` | shared | base, os, work |\n" + work),
               ElementsAre("ARCHITECTURE.md:8"));
-  EXPECT_THAT(check(c_abi + "| `src/base` | the ground | novelty |\n" + os + machine + work),
+  EXPECT_THAT(check(c_abi + "| `src/ground/base` | the ground | novelty |\n" + os + machine + work),
               ElementsAre("ARCHITECTURE.md:6"));
 }
 

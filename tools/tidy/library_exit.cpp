@@ -6,7 +6,8 @@ namespace firebreak::tidy {
 namespace {
 
 bool is_of_a_library(std::string_view path) {
-  for (const char* programs : {"src/cli/", "lab/commands/", "lab/softgpu/", "lab/workloads/", "lab/bench/"}) {
+  for (const char* programs :
+       {"src/commands/cli/", "lab/commands/", "lab/softgpu/", "lab/workloads/", "lab/bench/"}) {
     if (path.starts_with(programs)) return false;
   }
   return path.starts_with("src/") || path.starts_with("lab/");

@@ -12,15 +12,18 @@ std::vector<std::string> check(const std::string& path, const std::string& text)
 }
 
 TEST(LibraryExit, EndingTheProcessFailsInALibrary) {
-  EXPECT_THAT(check("src/vault/a.cpp", "void f() {\n  std::abort();\n  exit(1);\n  ::_exit(2);\n}\n"),
-              testing::ElementsAre("src/vault/a.cpp:2", "src/vault/a.cpp:3", "src/vault/a.cpp:4"));
+  EXPECT_THAT(
+      check("src/agent/tenants/vault/a.cpp", "void f() {\n  std::abort();\n  exit(1);\n  ::_exit(2);\n}\n"),
+      testing::ElementsAre("src/agent/tenants/vault/a.cpp:2", "src/agent/tenants/vault/a.cpp:3",
+                           "src/agent/tenants/vault/a.cpp:4"));
 }
 
 TEST(LibraryExit, TheCommandAndMembersMay) {
-  EXPECT_THAT(check("src/cli/main.cpp", "void f() { exit(1); }"), testing::IsEmpty());
+  EXPECT_THAT(check("src/commands/cli/main.cpp", "void f() { exit(1); }"), testing::IsEmpty());
   EXPECT_THAT(check("lab/commands/main.cpp", "void f() { exit(1); }"), testing::IsEmpty());
   EXPECT_THAT(check("lab/stage/a.cpp", "void f() { exit(1); }"), testing::ElementsAre("lab/stage/a.cpp:1"));
-  EXPECT_THAT(check("src/pair/a.cpp", "void f() { transfer.abort(); on_exit(1); }"), testing::IsEmpty());
+  EXPECT_THAT(check("src/agent/tenants/pair/a.cpp", "void f() { transfer.abort(); on_exit(1); }"),
+              testing::IsEmpty());
 }
 
 }  // namespace

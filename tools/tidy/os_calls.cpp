@@ -65,7 +65,7 @@ const std::vector<std::string_view>& system_calls() {
 
 bool may_call_the_system(const SourceFile& file) {
   // A test plays the outside world: it may end processes and break files. The kernel part has no os::Kernel.
-  return file.path().starts_with("src/os/") || file.path().starts_with("lab/softgpu/") ||
+  return file.path().starts_with("src/ground/os/") || file.path().starts_with("lab/softgpu/") ||
          file.path().starts_with("tests/") || file.path().starts_with("kernel/") || file.is_test();
 }
 
@@ -77,7 +77,7 @@ std::vector<Finding> check_os_calls(const SourceTree& tree) {
     if (!file.is_cpp() || may_call_the_system(file)) continue;
     for (const Word& call : find_calls(file.views().code, tree.companion_code(file), system_calls())) {
       findings.push_back({file.path(), file.line_of(call.offset), "os-calls",
-                          std::string(call.text) + "() is called outside src/os and softgpu"});
+                          std::string(call.text) + "() is called outside src/ground/os and softgpu"});
     }
   }
   return findings;

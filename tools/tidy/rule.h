@@ -29,6 +29,7 @@ struct Rule {
 std::vector<Finding> check_include_direction(const SourceTree& tree);
 std::vector<Finding> check_unused_links(const SourceTree& tree);
 std::vector<Finding> check_link_direction(const SourceTree& tree);
+std::vector<Finding> check_wing_direction(const SourceTree& tree);
 std::vector<Finding> check_folder_table(const SourceTree& tree);
 std::vector<Finding> check_function_length(const SourceTree& tree);
 std::vector<Finding> check_file_length(const SourceTree& tree);

@@ -13,13 +13,13 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::UnorderedElementsAre;
 
-/// Two libraries in src/link, one in src/os, tests of both folders and one in tests/.
+/// Two libraries in src/shared/link, one in src/ground/os, tests of both folders and one in tests/.
 std::vector<Target> targets() {
-  return {target_of("link", "src/link", "link.cpp"),
-          target_of("view", "src/link", "view.cpp"),
-          target_of("link_test", "src/link", "link_test.cpp", {"link"}, TargetKind::Test),
-          target_of("os_test", "src/os", "os_test.cpp", {"os"}, TargetKind::Test),
-          target_of("os", "src/os", "os.cpp"),
+  return {target_of("link", "src/shared/link", "link.cpp"),
+          target_of("view", "src/shared/link", "view.cpp"),
+          target_of("link_test", "src/shared/link", "link_test.cpp", {"link"}, TargetKind::Test),
+          target_of("os_test", "src/ground/os", "os_test.cpp", {"os"}, TargetKind::Test),
+          target_of("os", "src/ground/os", "os.cpp"),
           target_of("whole_test", "tests/link", "whole_test.cpp", {"link"}, TargetKind::Test),
           target_of("helper", "tests/link", "helper.cpp", {}, TargetKind::Program)};
 }
@@ -35,32 +35,33 @@ std::vector<std::string> owners(const std::string& path,
 }
 
 TEST(TargetMap, AHeaderIsOfWhoCompilesTheSourceBesideIt) {
-  EXPECT_THAT(
-      owners("src/link/view.h", {{"src/link/view.h", ""}, {"src/link/link.cpp", "#include \"link/view.h\""}}),
-      ElementsAre("view"));
+  EXPECT_THAT(owners("src/shared/link/view.h", {{"src/shared/link/view.h", ""},
+                                                {"src/shared/link/link.cpp", "#include \"link/view.h\""}}),
+              ElementsAre("view"));
 }
 
 TEST(TargetMap, AHeaderAloneIsOfTheFirstOfItsFolderThatIncludesIt) {
-  EXPECT_THAT(owners("src/link/x.h", {{"src/link/x.h", ""}, {"src/link/view.cpp", "#include \"link/x.h\""}}),
+  EXPECT_THAT(owners("src/shared/link/x.h",
+                     {{"src/shared/link/x.h", ""}, {"src/shared/link/view.cpp", "#include \"link/x.h\""}}),
               ElementsAre("view"));
-  EXPECT_THAT(owners("src/link/x.h", {{"src/link/x.h", ""},
-                                      {"src/link/view.h", "#include \"link/x.h\""},
-                                      {"src/link/view.cpp", "#include \"link/view.h\""},
-                                      {"src/link/link_test.cpp", "#include \"link/x.h\""}}),
+  EXPECT_THAT(owners("src/shared/link/x.h", {{"src/shared/link/x.h", ""},
+                                             {"src/shared/link/view.h", "#include \"link/x.h\""},
+                                             {"src/shared/link/view.cpp", "#include \"link/view.h\""},
+                                             {"src/shared/link/link_test.cpp", "#include \"link/x.h\""}}),
               ElementsAre("view"));
 }
 
 TEST(TargetMap, AHeaderThatOnlyOtherFoldersIncludeIsOfItsFoldersFirstTarget) {
-  EXPECT_THAT(owners("src/os/x.h", {{"src/os/x.h", ""},
-                                    {"src/os/os_test.cpp", "#include \"os/x.h\""},
-                                    {"src/link/link.cpp", "#include \"os/x.h\""}}),
+  EXPECT_THAT(owners("src/ground/os/x.h", {{"src/ground/os/x.h", ""},
+                                           {"src/ground/os/os_test.cpp", "#include \"os/x.h\""},
+                                           {"src/shared/link/link.cpp", "#include \"os/x.h\""}}),
               ElementsAre("os"));
 }
 
 TEST(TargetMap, AHeaderThatOnlyTestsIncludeIsOfAllOfThem) {
-  EXPECT_THAT(owners("src/os/x.h", {{"src/os/x.h", ""},
-                                    {"src/os/os_test.cpp", "#include \"os/x.h\""},
-                                    {"src/link/link_test.cpp", "#include \"os/x.h\""}}),
+  EXPECT_THAT(owners("src/ground/os/x.h", {{"src/ground/os/x.h", ""},
+                                           {"src/ground/os/os_test.cpp", "#include \"os/x.h\""},
+                                           {"src/shared/link/link_test.cpp", "#include \"os/x.h\""}}),
               UnorderedElementsAre("os_test", "link_test"));
 }
 
@@ -72,10 +73,11 @@ TEST(TargetMap, WhatStandsInTestsIsOfAllThatIncludeIt) {
 }
 
 TEST(TargetMap, WhatNobodyCompilesIsOfTheFolderAround) {
-  EXPECT_THAT(owners("src/os/deeper/check.cpp", {{"src/os/deeper/check.cpp", ""}}), ElementsAre("os"));
-  EXPECT_THAT(
-      owners("src/novelty/x.h", {{"src/novelty/x.h", ""}, {"src/os/os.cpp", "#include \"novelty/x.h\""}}),
-      IsEmpty());
+  EXPECT_THAT(owners("src/ground/os/deeper/check.cpp", {{"src/ground/os/deeper/check.cpp", ""}}),
+              ElementsAre("os"));
+  EXPECT_THAT(owners("src/novelty/x.h",
+                     {{"src/novelty/x.h", ""}, {"src/ground/os/os.cpp", "#include \"novelty/x.h\""}}),
+              IsEmpty());
 }
 
 }  // namespace

@@ -12,14 +12,14 @@ using testing::IsEmpty;
 
 TEST(Targets, AreReadAsCMakeWroteThem) {
   const auto targets = parse_targets(
-      "target base STATIC_LIBRARY src/base\nsource src/base/log.cpp\n"
-      "target os_test TEST src/os\ndirect base\ndirect os\npassed_on base\n");
+      "target base STATIC_LIBRARY src/ground/base\nsource src/ground/base/log.cpp\n"
+      "target os_test TEST src/ground/os\ndirect base\ndirect os\npassed_on base\n");
   ASSERT_TRUE(targets.has_value());
   ASSERT_EQ(targets->size(), 2u);
   EXPECT_EQ(targets->at(0).name, "base");
   EXPECT_EQ(targets->at(0).kind, TargetKind::Library);
-  EXPECT_EQ(targets->at(0).folder, "src/base");
-  EXPECT_THAT(targets->at(0).sources, ElementsAre("src/base/log.cpp"));
+  EXPECT_EQ(targets->at(0).folder, "src/ground/base");
+  EXPECT_THAT(targets->at(0).sources, ElementsAre("src/ground/base/log.cpp"));
   EXPECT_THAT(targets->at(0).direct, IsEmpty());
   EXPECT_EQ(targets->at(1).kind, TargetKind::Test);
   EXPECT_THAT(targets->at(1).direct, ElementsAre("base", "os"));

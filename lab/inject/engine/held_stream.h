@@ -5,8 +5,8 @@
 
 #include <utility>
 
-#include "cuda/pinned_buffer.h"
-#include "cuda/stream.h"
+#include "program/cuda/pinned_buffer.h"
+#include "program/cuda/stream.h"
 
 namespace firebreak::inject {
 

@@ -3,11 +3,11 @@
 
 #include <utility>
 
-#include "base/units.h"
-#include "cuda/pinned_buffer.h"
+#include "ground/base/units.h"
 #include "inject/engine/held_stream.h"
 #include "inject/mapped_target.h"
 #include "inject/report.h"
+#include "program/cuda/pinned_buffer.h"
 
 namespace firebreak::inject {
 namespace {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cuda/driver.h"
+#include "program/cuda/driver.h"
 
 namespace firebreak::inject {
 

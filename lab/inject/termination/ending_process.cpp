@@ -6,10 +6,10 @@
 #include <thread>
 #include <utility>
 
-#include "cuda/module.h"
-#include "cuda/pinned_buffer.h"
-#include "cuda/stream.h"
 #include "inject/report.h"
+#include "program/cuda/module.h"
+#include "program/cuda/pinned_buffer.h"
+#include "program/cuda/stream.h"
 
 namespace firebreak::inject {
 

@@ -6,10 +6,10 @@
 #include <thread>
 #include <utility>
 
-#include "abi/uvm_tools.h"
-#include "os/addresses.h"
-#include "os/descriptors.h"
-#include "os/self.h"
+#include "ground/os/addresses.h"
+#include "ground/os/descriptors.h"
+#include "ground/os/self.h"
+#include "shared/abi/uvm_tools.h"
 #include "softgpu/devices/uvm_va_space.h"
 #include "softgpu/machine/device_uuid.h"
 #include "softgpu/machine/rm_client.h"

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "os/kernel.h"
+#include "ground/os/kernel.h"
 #include "softgpu/devices/kmsg_feed.h"
 #include "softgpu/devices/uvm_tools_node.h"
 #include "softgpu/machine/shared_gpu.h"

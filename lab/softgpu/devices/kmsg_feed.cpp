@@ -8,7 +8,7 @@
 #include <span>
 #include <utility>
 
-#include "os/self.h"
+#include "ground/os/self.h"
 
 namespace firebreak::softgpu {
 

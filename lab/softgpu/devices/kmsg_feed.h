@@ -8,8 +8,8 @@
 #include <string>
 #include <thread>
 
-#include "base/result.h"
-#include "os/fd.h"
+#include "ground/base/result.h"
+#include "ground/os/fd.h"
 #include "softgpu/devices/node_socket.h"
 #include "softgpu/machine/due_queue.h"
 #include "softgpu/machine/ring_follower.h"

@@ -11,7 +11,7 @@
 #include <array>
 #include <cerrno>
 
-#include "os/fd.h"
+#include "ground/os/fd.h"
 
 namespace firebreak::softgpu {
 

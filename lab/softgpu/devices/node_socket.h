@@ -8,8 +8,8 @@
 #include <span>
 #include <utility>
 
-#include "base/result.h"
-#include "os/fd.h"
+#include "ground/base/result.h"
+#include "ground/os/fd.h"
 
 namespace firebreak::softgpu {
 

@@ -10,9 +10,9 @@
 #include <optional>
 #include <thread>
 
-#include "abi/uvm_tools.h"
-#include "base/result.h"
-#include "os/fd.h"
+#include "ground/base/result.h"
+#include "ground/os/fd.h"
+#include "shared/abi/uvm_tools.h"
 #include "softgpu/devices/node_socket.h"
 #include "softgpu/devices/pinned_buffer.h"
 #include "softgpu/machine/due_queue.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "softgpu/devices/uvm_va_space.h"
 
-#include "abi/uvm_ranges.h"
-#include "abi/uvm_tools.h"
+#include "shared/abi/uvm_ranges.h"
+#include "shared/abi/uvm_tools.h"
 #include "softgpu/machine/device_uuid.h"
 #include "softgpu/machine/uvm_ring.h"
 

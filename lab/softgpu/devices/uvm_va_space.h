@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The requests of abi/uvm_ranges.h on a process's UVM descriptor, whoever asks.
+/// The requests of shared/abi/uvm_ranges.h on a process's UVM descriptor, whoever asks.
 #pragma once
 
-#include "os/fd.h"
+#include "ground/os/fd.h"
 
 namespace firebreak::softgpu {
 

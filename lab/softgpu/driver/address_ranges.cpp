@@ -3,7 +3,7 @@
 
 #include <iterator>
 
-#include "base/units.h"
+#include "ground/base/units.h"
 
 namespace firebreak::softgpu::driver {
 

@@ -4,7 +4,7 @@
 
 #include <tl/expected.hpp>
 
-#include "abi/cuda_result.h"
+#include "shared/abi/cuda_result.h"
 
 namespace firebreak::softgpu::driver {
 

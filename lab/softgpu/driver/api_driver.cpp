@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "abi/cuda_api.h"
+#include "shared/abi/cuda_api.h"
 #include "softgpu/driver/entry.h"
 #include "softgpu/driver/error_text.h"
 

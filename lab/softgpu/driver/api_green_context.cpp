@@ -2,7 +2,7 @@
 /// Entry points: green contexts, and the resources that they are made of.
 #include <algorithm>
 
-#include "base/units.h"
+#include "ground/base/units.h"
 #include "softgpu/driver/entry.h"
 #include "softgpu/driver/green_context.h"
 

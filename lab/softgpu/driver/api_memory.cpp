@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "base/units.h"
+#include "ground/base/units.h"
 #include "softgpu/driver/entry.h"
 #include "softgpu/driver/pointer_attributes.h"
 

@@ -7,7 +7,7 @@
 #include <iterator>
 #include <string>
 
-#include "abi/cuda_tables.h"
+#include "shared/abi/cuda_tables.h"
 #include "softgpu/driver/device_attributes.h"
 #include "softgpu/driver/entry.h"
 #include "softgpu/driver/jit_options.h"
@@ -241,7 +241,7 @@ CUresult cuFuncGetModule(CUmodule* module, CUfunction function) {
   });
 }
 
-/// The tables, with the functions that abi/cuda_tables.h names alone.
+/// The tables, with the functions that shared/abi/cuda_tables.h names alone.
 CUresult cuGetExportTable(const void** table, const CUuuid* id) {
   static const ModuleTable of_modules;
   static const StreamTable of_streams;

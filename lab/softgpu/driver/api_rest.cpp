@@ -10,7 +10,7 @@ extern "C" {
 
 #define CUDA_FUNCTION(symbol, name, since, per_thread, purpose, ...) \
   [[gnu::weak]] CUresult symbol(CUDA_TYPES(__VA_ARGS__)) { return CUDA_ERROR_NOT_SUPPORTED; }
-#include "abi/cuda_api.def"
+#include "shared/abi/cuda_api.def"
 #undef CUDA_FUNCTION
 
 #define CUDA_PER_THREAD(exported, symbol, ...)      \
@@ -23,7 +23,7 @@ extern "C" {
 #define CUDA_PER_THREAD_ptds(symbol, ...) CUDA_PER_THREAD(symbol##_ptds, symbol, __VA_ARGS__)
 #define CUDA_FUNCTION(symbol, name, since, per_thread, purpose, ...) \
   CUDA_PER_THREAD_##per_thread(symbol, __VA_ARGS__)
-#include "abi/cuda_api.def"
+#include "shared/abi/cuda_api.def"
 #undef CUDA_FUNCTION
 
 }  // extern "C"

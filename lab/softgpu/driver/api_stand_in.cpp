@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// What this library says that NVIDIA's has no function for: that it stands in for it.
-#include "abi/stand_in_driver.h"
+#include "shared/abi/stand_in_driver.h"
 #include "softgpu/machine/self_description.h"
 
 extern "C" {

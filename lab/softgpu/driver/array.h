@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "abi/cuda_arrays.h"
+#include "shared/abi/cuda_arrays.h"
 
 namespace firebreak::softgpu::driver {
 

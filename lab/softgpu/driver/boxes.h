@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "abi/cuda_arrays.h"
+#include "shared/abi/cuda_arrays.h"
 #include "softgpu/driver/copy.h"
 
 namespace firebreak::softgpu::driver {

@@ -7,7 +7,7 @@
 #include <mutex>
 #include <vector>
 
-#include "abi/cuda_driver.h"
+#include "shared/abi/cuda_driver.h"
 #include "softgpu/driver/stream.h"
 
 namespace firebreak::softgpu::driver {

@@ -3,7 +3,7 @@
 
 #include <chrono>
 
-#include "base/clock.h"
+#include "ground/base/clock.h"
 
 namespace firebreak::softgpu::driver {
 

@@ -8,7 +8,7 @@
 #include <memory>
 #include <mutex>
 
-#include "abi/cuda_result.h"
+#include "shared/abi/cuda_result.h"
 #include "softgpu/driver/gpu_control.h"
 
 namespace firebreak::softgpu::driver {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/units.h"
+#include "ground/base/units.h"
 
 namespace firebreak::softgpu::driver {
 

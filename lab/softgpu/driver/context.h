@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "abi/cuda_driver.h"
+#include "shared/abi/cuda_driver.h"
 #include "softgpu/driver/answer.h"
 #include "softgpu/driver/handle_table.h"
 #include "softgpu/driver/stream.h"

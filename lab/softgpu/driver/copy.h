@@ -7,7 +7,7 @@
 #include <memory>
 #include <span>
 
-#include "abi/cuda_driver.h"
+#include "shared/abi/cuda_driver.h"
 #include "softgpu/driver/context.h"
 #include "softgpu/driver/memory_pieces.h"
 #include "softgpu/driver/process.h"

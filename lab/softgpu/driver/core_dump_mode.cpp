@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "os/fd.h"
-#include "os/self.h"
+#include "ground/os/fd.h"
+#include "ground/os/self.h"
 #include "softgpu/driver/core_dump_lines.h"
 #include "softgpu/environment.h"
 

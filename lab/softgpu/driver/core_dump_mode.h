@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "abi/cuda_driver.h"
+#include "shared/abi/cuda_driver.h"
 #include "softgpu/driver/core_dump_file.h"
 #include "softgpu/interpreter/interpreter.h"
 #include "softgpu/machine/domain.h"

@@ -2,7 +2,7 @@
 /// What the software GPU claims to be.
 #pragma once
 
-#include "abi/cuda_driver.h"
+#include "shared/abi/cuda_driver.h"
 #include "softgpu/driver/answer.h"
 
 namespace firebreak::softgpu::driver {

@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/units.h"
-#include "os/memory.h"
+#include "ground/base/units.h"
+#include "ground/os/memory.h"
 
 namespace firebreak::softgpu::driver {
 

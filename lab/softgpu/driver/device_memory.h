@@ -9,7 +9,7 @@
 #include <mutex>
 #include <optional>
 
-#include "abi/cuda_driver.h"
+#include "shared/abi/cuda_driver.h"
 #include "softgpu/driver/answer.h"
 #include "softgpu/driver/driver_addresses.h"
 #include "softgpu/driver/physical_memory.h"

@@ -6,7 +6,7 @@
 #include <array>
 #include <string>
 
-#include "os/self.h"
+#include "ground/os/self.h"
 #include "softgpu/machine/mps_protocol.h"
 
 namespace firebreak::softgpu::driver {

@@ -6,7 +6,7 @@
 #include <memory>
 #include <optional>
 
-#include "os/socket.h"
+#include "ground/os/socket.h"
 #include "softgpu/driver/answer.h"
 #include "softgpu/machine/domain.h"
 #include "softgpu/machine/rm_client.h"

@@ -7,8 +7,8 @@
 #include <string>
 #include <utility>
 
-#include "os/addresses.h"
-#include "os/self.h"
+#include "ground/os/addresses.h"
+#include "ground/os/self.h"
 
 namespace firebreak::softgpu::driver {
 

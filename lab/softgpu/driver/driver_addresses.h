@@ -10,8 +10,8 @@
 #include <optional>
 #include <vector>
 
-#include "os/addresses.h"
-#include "os/memory.h"
+#include "ground/os/addresses.h"
+#include "ground/os/memory.h"
 #include "softgpu/driver/address_ranges.h"
 
 namespace firebreak::softgpu::driver {

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "abi/cuda_driver_prototypes.h"
+#include "shared/abi/cuda_driver_prototypes.h"
 #include "softgpu/driver/process.h"
 
 namespace firebreak::softgpu::driver {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "abi/cuda_result.h"
+#include "shared/abi/cuda_result.h"
 
 namespace firebreak::softgpu::driver {
 

@@ -4,7 +4,7 @@
 #include <mutex>
 #include <utility>
 
-#include "abi/cuda_driver.h"
+#include "shared/abi/cuda_driver.h"
 #include "softgpu/driver/completion.h"
 #include "softgpu/driver/stream.h"
 

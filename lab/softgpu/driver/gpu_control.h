@@ -10,7 +10,7 @@
 #include <optional>
 #include <utility>
 
-#include "abi/cuda_result.h"
+#include "shared/abi/cuda_result.h"
 #include "softgpu/interpreter/interpreter.h"
 #include "softgpu/machine/domain.h"
 #include "softgpu/machine/halted_multiprocessor.h"

@@ -8,8 +8,8 @@
 #include <variant>
 #include <vector>
 
-#include "abi/cuda_arrays.h"
-#include "abi/cuda_graphs.h"
+#include "shared/abi/cuda_arrays.h"
+#include "shared/abi/cuda_graphs.h"
 #include "softgpu/driver/work.h"
 
 namespace firebreak::softgpu::driver {

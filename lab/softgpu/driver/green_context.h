@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "abi/cuda_green_contexts.h"
+#include "shared/abi/cuda_green_contexts.h"
 #include "softgpu/driver/context.h"
 
 namespace firebreak::softgpu::driver {

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <iterator>
 
-#include "os/addresses.h"
-#include "os/descriptors.h"
-#include "os/real_kernel.h"
-#include "os/self.h"
+#include "ground/os/addresses.h"
+#include "ground/os/descriptors.h"
+#include "ground/os/real_kernel.h"
+#include "ground/os/self.h"
 #include "softgpu/machine/mps_protocol.h"
 
 namespace firebreak::softgpu::driver {

@@ -8,7 +8,7 @@
 #include <mutex>
 #include <optional>
 
-#include "os/socket.h"
+#include "ground/os/socket.h"
 #include "softgpu/machine/rm_client.h"
 
 namespace firebreak::softgpu::driver {

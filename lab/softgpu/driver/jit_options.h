@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <string_view>
 
-#include "abi/cuda_driver.h"
+#include "shared/abi/cuda_driver.h"
 
 namespace firebreak::softgpu::driver {
 

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <utility>
 
-#include "base/units.h"
+#include "ground/base/units.h"
 #include "softgpu/driver/core_dump_lines.h"
 #include "softgpu/driver/device_attributes.h"
 #include "softgpu/driver/kernel_on_gpu.h"

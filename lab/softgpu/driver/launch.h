@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "abi/cuda_driver.h"
+#include "shared/abi/cuda_driver.h"
 #include "softgpu/driver/answer.h"
 #include "softgpu/driver/context.h"
 #include "softgpu/driver/graph_node.h"

@@ -7,8 +7,8 @@
 #include <cstring>
 #include <vector>
 
-#include "base/units.h"
-#include "os/memory.h"
+#include "ground/base/units.h"
+#include "ground/os/memory.h"
 
 namespace firebreak::softgpu::driver {
 

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <span>
 
-#include "ptx/parse.h"
+#include "kernels/ptx/parse.h"
 #include "softgpu/driver/memory_pieces.h"
 #include "softgpu/driver/process.h"
 

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "abi/cuda_driver.h"
+#include "shared/abi/cuda_driver.h"
 #include "softgpu/driver/answer.h"
 #include "softgpu/interpreter/interpreter.h"
 

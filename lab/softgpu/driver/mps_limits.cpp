@@ -5,8 +5,8 @@
 #include <charconv>
 #include <string>
 
-#include "base/units.h"
-#include "os/self.h"
+#include "ground/base/units.h"
+#include "ground/os/self.h"
 #include "softgpu/environment.h"
 
 namespace firebreak::softgpu::driver {

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/units.h"
+#include "ground/base/units.h"
 
 namespace firebreak::softgpu::driver {
 namespace {

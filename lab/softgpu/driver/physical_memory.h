@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <memory>
 
-#include "os/fd.h"
-#include "os/memory.h"
+#include "ground/os/fd.h"
+#include "ground/os/memory.h"
 #include "softgpu/driver/answer.h"
 #include "softgpu/machine/shared_gpu.h"
 

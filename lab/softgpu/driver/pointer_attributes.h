@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "abi/cuda_driver.h"
+#include "shared/abi/cuda_driver.h"
 #include "softgpu/driver/process.h"
 
 namespace firebreak::softgpu::driver {

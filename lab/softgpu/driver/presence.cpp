@@ -10,7 +10,7 @@
 #include <cstring>
 #include <string>
 
-#include "os/self.h"
+#include "ground/os/self.h"
 #include "softgpu/environment.h"
 
 namespace firebreak::softgpu::driver {

@@ -4,7 +4,7 @@
 /// 304).
 #pragma once
 
-#include "os/fd.h"
+#include "ground/os/fd.h"
 #include "softgpu/driver/answer.h"
 
 namespace firebreak::softgpu::driver {

@@ -8,8 +8,8 @@
 #include <thread>
 #include <utility>
 
-#include "base/clock.h"
-#include "os/self.h"
+#include "ground/base/clock.h"
+#include "ground/os/self.h"
 #include "softgpu/driver/mps_limits.h"
 #include "softgpu/environment.h"
 #include "softgpu/machine/fault_delivery.h"

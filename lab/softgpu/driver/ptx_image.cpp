@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "fatbin/image.h"
+#include "kernels/fatbin/image.h"
 #include "softgpu/driver/device_attributes.h"
 #include "softgpu/driver/jit_options.h"
 

@@ -5,8 +5,8 @@
 #include <cstring>
 #include <utility>
 
-#include "os/real_kernel.h"
-#include "os/self.h"
+#include "ground/os/real_kernel.h"
+#include "ground/os/self.h"
 
 namespace firebreak::softgpu::driver {
 namespace {

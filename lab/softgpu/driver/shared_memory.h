@@ -9,8 +9,8 @@
 #include <mutex>
 #include <vector>
 
-#include "abi/cuda_driver.h"
-#include "os/fd.h"
+#include "ground/os/fd.h"
+#include "shared/abi/cuda_driver.h"
 #include "softgpu/driver/answer.h"
 #include "softgpu/driver/device_memory.h"
 #include "softgpu/driver/driver_addresses.h"

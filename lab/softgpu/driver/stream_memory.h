@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "abi/cuda_driver.h"
+#include "shared/abi/cuda_driver.h"
 #include "softgpu/driver/context.h"
 #include "softgpu/driver/process.h"
 

@@ -9,7 +9,7 @@
 #include <thread>
 #include <utility>
 
-#include "base/clock.h"
+#include "ground/base/clock.h"
 #include "softgpu/machine/fault_delivery.h"
 
 namespace firebreak::softgpu::driver {

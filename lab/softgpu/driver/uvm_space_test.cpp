@@ -6,7 +6,7 @@
 
 #include <array>
 
-#include "abi/uvm_tools.h"
+#include "shared/abi/uvm_tools.h"
 
 namespace firebreak::softgpu::driver {
 namespace {

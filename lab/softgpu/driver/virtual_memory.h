@@ -7,7 +7,7 @@
 #include <memory>
 #include <mutex>
 
-#include "abi/cuda_driver.h"
+#include "shared/abi/cuda_driver.h"
 #include "softgpu/driver/answer.h"
 #include "softgpu/driver/driver_addresses.h"
 #include "softgpu/driver/physical_memory.h"

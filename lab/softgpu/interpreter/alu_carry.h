@@ -2,7 +2,7 @@
 /// add.cc, addc, sub.cc, subc, mad.cc, madc.
 #pragma once
 
-#include "ptx/ir.h"
+#include "kernels/ptx/ir.h"
 #include "softgpu/interpreter/lane_operation.h"
 
 namespace firebreak::softgpu {

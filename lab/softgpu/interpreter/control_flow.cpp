@@ -4,7 +4,7 @@
 #include <atomic>
 #include <chrono>
 
-#include "base/clock.h"
+#include "ground/base/clock.h"
 #include "softgpu/interpreter/generic_windows.h"
 #include "softgpu/interpreter/lane_operation.h"
 

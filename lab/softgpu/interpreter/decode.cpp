@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "ptx/opcode_table.h"
+#include "kernels/ptx/opcode_table.h"
 #include "softgpu/interpreter/control_flow.h"
 #include "softgpu/interpreter/generic_windows.h"
 #include "softgpu/interpreter/memory.h"

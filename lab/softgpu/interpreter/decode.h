@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/result.h"
-#include "ptx/ir.h"
+#include "ground/base/result.h"
+#include "kernels/ptx/ir.h"
 #include "softgpu/interpreter/memory_access.h"
 #include "softgpu/interpreter/micro_op.h"
 #include "softgpu/interpreter/operations.h"

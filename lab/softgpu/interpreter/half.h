@@ -7,7 +7,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "ptx/opcode.h"
+#include "kernels/ptx/opcode.h"
 
 namespace firebreak::softgpu {
 

@@ -15,8 +15,8 @@
 #include <variant>
 #include <vector>
 
-#include "base/result.h"
-#include "ptx/ir.h"
+#include "ground/base/result.h"
+#include "kernels/ptx/ir.h"
 #include "softgpu/interpreter/address_space.h"
 #include "softgpu/interpreter/gpu_fault.h"
 

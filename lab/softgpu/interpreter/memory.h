@@ -2,7 +2,7 @@
 /// Handlers of ld, st, cp.async and address conversions.
 #pragma once
 
-#include "ptx/ir.h"
+#include "kernels/ptx/ir.h"
 #include "softgpu/interpreter/memory_access.h"
 
 namespace firebreak::softgpu {

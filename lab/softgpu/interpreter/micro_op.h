@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "ptx/ir.h"
+#include "kernels/ptx/ir.h"
 
 namespace firebreak::softgpu {
 

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "base/result.h"
-#include "ptx/ir.h"
+#include "ground/base/result.h"
+#include "kernels/ptx/ir.h"
 #include "softgpu/interpreter/decode.h"
 #include "softgpu/interpreter/interpreter.h"
 

@@ -2,7 +2,7 @@
 /// Which handler does an instruction that works on each lane alone; empty when there is none.
 #pragma once
 
-#include "ptx/ir.h"
+#include "kernels/ptx/ir.h"
 #include "softgpu/interpreter/lane_operation.h"
 
 namespace firebreak::softgpu {

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "ptx/opcode.h"
+#include "kernels/ptx/opcode.h"
 
 namespace firebreak::softgpu {
 

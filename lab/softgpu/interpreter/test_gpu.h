@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "ptx/parse.h"
+#include "kernels/ptx/parse.h"
 #include "softgpu/interpreter/interpreter.h"
 
 namespace firebreak::softgpu::testing {

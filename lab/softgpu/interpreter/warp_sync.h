@@ -6,7 +6,7 @@
 /// there, wherever in the program those members wait.
 #pragma once
 
-#include "ptx/ir.h"
+#include "kernels/ptx/ir.h"
 #include "softgpu/interpreter/lane_operation.h"
 
 namespace firebreak::softgpu {

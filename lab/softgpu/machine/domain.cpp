@@ -4,7 +4,7 @@
 #include <thread>
 #include <utility>
 
-#include "os/self.h"
+#include "ground/os/self.h"
 #include "softgpu/machine/liveness.h"
 
 namespace firebreak::softgpu {

@@ -13,10 +13,10 @@
 #include <memory>
 #include <optional>
 
-#include "abi/cuda_result.h"
-#include "base/result.h"
-#include "os/fd.h"
-#include "os/memory.h"
+#include "ground/base/result.h"
+#include "ground/os/fd.h"
+#include "ground/os/memory.h"
+#include "shared/abi/cuda_result.h"
 #include "softgpu/machine/fault_table.h"
 
 namespace firebreak::softgpu {

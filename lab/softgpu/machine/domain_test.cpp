@@ -8,8 +8,8 @@
 #include <limits>
 #include <thread>
 
-#include "os/memory.h"
-#include "os/self.h"
+#include "ground/os/memory.h"
+#include "ground/os/self.h"
 
 namespace firebreak::softgpu {
 namespace {

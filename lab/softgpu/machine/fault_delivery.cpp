@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "abi/nvml.h"
+#include "ground/platform/nvml.h"
 
 namespace firebreak::softgpu {
 

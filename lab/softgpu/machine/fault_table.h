@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "abi/cuda_result.h"
+#include "shared/abi/cuda_result.h"
 #include "softgpu/interpreter/gpu_fault.h"
 
 namespace firebreak::softgpu {

@@ -5,8 +5,8 @@
 
 #include <cerrno>
 
-#include "os/fd.h"
-#include "os/self.h"
+#include "ground/os/fd.h"
+#include "ground/os/self.h"
 
 namespace firebreak::softgpu {
 

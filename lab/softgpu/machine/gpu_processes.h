@@ -16,7 +16,7 @@
 #include <optional>
 #include <vector>
 
-#include "base/result.h"
+#include "ground/base/result.h"
 
 namespace firebreak::softgpu {
 

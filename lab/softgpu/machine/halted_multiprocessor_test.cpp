@@ -6,8 +6,8 @@
 #include <memory>
 #include <set>
 
-#include "os/file.h"
-#include "os/self.h"
+#include "ground/os/file.h"
+#include "ground/os/self.h"
 
 namespace firebreak::softgpu {
 namespace {

@@ -4,7 +4,7 @@
 #include <fstream>
 #include <string>
 
-#include "os/processes.h"
+#include "ground/os/processes.h"
 
 namespace firebreak::softgpu {
 

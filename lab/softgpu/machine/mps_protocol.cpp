@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "os/self.h"
+#include "ground/os/self.h"
 #include "softgpu/environment.h"
 
 namespace firebreak::softgpu::mps {

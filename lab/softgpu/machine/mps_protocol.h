@@ -9,10 +9,10 @@
 #include <string_view>
 #include <vector>
 
-#include "abi/cuda_result.h"
-#include "base/clock.h"
-#include "base/result.h"
-#include "os/socket.h"
+#include "ground/base/clock.h"
+#include "ground/base/result.h"
+#include "ground/os/socket.h"
+#include "shared/abi/cuda_result.h"
 
 namespace firebreak::softgpu::mps {
 

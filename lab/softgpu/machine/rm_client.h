@@ -12,10 +12,10 @@
 #include <span>
 #include <vector>
 
-#include "base/clock.h"
-#include "base/result.h"
-#include "os/fd.h"
-#include "os/memory.h"
+#include "ground/base/clock.h"
+#include "ground/base/result.h"
+#include "ground/os/fd.h"
+#include "ground/os/memory.h"
 
 namespace firebreak::softgpu {
 

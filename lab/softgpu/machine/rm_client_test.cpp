@@ -8,7 +8,7 @@
 #include <limits>
 #include <memory>
 
-#include "os/self.h"
+#include "ground/os/self.h"
 #include "softgpu/machine/uvm_ring.h"
 
 namespace firebreak::softgpu {

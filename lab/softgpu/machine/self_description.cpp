@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "softgpu/machine/self_description.h"
 
-#include "os/self.h"
+#include "ground/os/self.h"
 #include "softgpu/environment.h"
 
 namespace firebreak::softgpu {

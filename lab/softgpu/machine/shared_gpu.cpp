@@ -12,7 +12,7 @@
 #include <cstring>
 #include <utility>
 
-#include "base/units.h"
+#include "ground/base/units.h"
 #include "softgpu/environment.h"
 #include "softgpu/machine/device_uuid.h"
 #include "softgpu/machine/fault_table.h"

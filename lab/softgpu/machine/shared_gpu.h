@@ -12,10 +12,10 @@
 #include <string>
 #include <vector>
 
-#include "abi/cuda_result.h"
-#include "base/result.h"
-#include "os/fd.h"
-#include "os/memory.h"
+#include "ground/base/result.h"
+#include "ground/os/fd.h"
+#include "ground/os/memory.h"
+#include "shared/abi/cuda_result.h"
 #include "softgpu/machine/gpu_processes.h"
 #include "softgpu/machine/kmsg_ring.h"
 #include "softgpu/machine/record_ring.h"

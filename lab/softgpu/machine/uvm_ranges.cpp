@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <mutex>
 
-#include "abi/uvm_ranges.h"
-#include "abi/uvm_tools.h"
+#include "shared/abi/uvm_ranges.h"
+#include "shared/abi/uvm_tools.h"
 
 namespace firebreak::softgpu {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Which addresses of a process's GPU address space UVM knows: what the driver mapped, and the external
-/// ranges that were made with abi/uvm_ranges.h, by the process itself or by one that duplicated its
+/// ranges that were made with shared/abi/uvm_ranges.h, by the process itself or by one that duplicated its
 /// descriptor.
 #pragma once
 

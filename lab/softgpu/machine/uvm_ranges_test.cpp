@@ -6,8 +6,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "abi/uvm_ranges.h"
-#include "abi/uvm_tools.h"
+#include "shared/abi/uvm_ranges.h"
+#include "shared/abi/uvm_tools.h"
 #include "softgpu/machine/uvm_ring.h"
 
 namespace firebreak::softgpu {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "os/self.h"
+#include "ground/os/self.h"
 
 namespace firebreak::softgpu {
 

@@ -10,10 +10,10 @@
 #include <optional>
 #include <vector>
 
-#include "base/result.h"
-#include "os/addresses.h"
-#include "os/fd.h"
-#include "os/memory.h"
+#include "ground/base/result.h"
+#include "ground/os/addresses.h"
+#include "ground/os/fd.h"
+#include "ground/os/memory.h"
 #include "softgpu/interpreter/gpu_fault.h"
 #include "softgpu/machine/record_ring.h"
 #include "softgpu/machine/uvm_ranges.h"

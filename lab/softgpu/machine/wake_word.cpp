@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "softgpu/machine/wake_word.h"
 
-#include "os/memory.h"
+#include "ground/os/memory.h"
 
 namespace firebreak::softgpu {
 

@@ -13,8 +13,8 @@
 #include <sstream>
 #include <utility>
 
-#include "os/file.h"
-#include "os/self.h"
+#include "ground/os/file.h"
+#include "ground/os/self.h"
 
 namespace firebreak::softgpu::mps {
 

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <thread>
 
-#include "os/real_kernel.h"
-#include "os/self.h"
+#include "ground/os/real_kernel.h"
+#include "ground/os/self.h"
 #include "softgpu/mps/daemon.h"
 #include "softgpu/mps/server.h"
 

@@ -7,8 +7,8 @@
 #include <chrono>
 #include <utility>
 
-#include "os/file.h"
-#include "os/self.h"
+#include "ground/os/file.h"
+#include "ground/os/self.h"
 #include "softgpu/environment.h"
 
 namespace firebreak::softgpu::mps {

@@ -12,7 +12,7 @@
 #include <thread>
 #include <utility>
 
-#include "os/self.h"
+#include "ground/os/self.h"
 #include "softgpu/machine/fault_delivery.h"
 
 namespace firebreak::softgpu::mps {

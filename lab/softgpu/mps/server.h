@@ -11,11 +11,11 @@
 #include <string>
 #include <vector>
 
-#include "base/result.h"
-#include "os/event_loop.h"
-#include "os/memory.h"
-#include "os/real_kernel.h"
-#include "os/socket.h"
+#include "ground/base/result.h"
+#include "ground/os/event_loop.h"
+#include "ground/os/memory.h"
+#include "ground/os/real_kernel.h"
+#include "ground/os/socket.h"
 #include "softgpu/machine/domain.h"
 #include "softgpu/machine/mps_protocol.h"
 #include "softgpu/machine/rm_client.h"

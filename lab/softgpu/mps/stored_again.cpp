@@ -7,10 +7,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "os/addresses.h"
-#include "os/descriptors.h"
-#include "os/file.h"
-#include "os/processes.h"
+#include "ground/os/addresses.h"
+#include "ground/os/descriptors.h"
+#include "ground/os/file.h"
+#include "ground/os/processes.h"
 
 namespace firebreak::softgpu::mps {
 namespace {

@@ -10,8 +10,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "os/fd.h"
-#include "os/kernel.h"
+#include "ground/os/fd.h"
+#include "ground/os/kernel.h"
 #include "softgpu/machine/rm_client.h"
 
 namespace firebreak::softgpu::mps {

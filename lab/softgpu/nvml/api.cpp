@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// NVML's functions as programs call them; their names, arguments and answers are NVIDIA's.
-#include "abi/nvml.h"
+#include "ground/platform/nvml.h"
 #include "softgpu/nvml/session.h"
 
 namespace firebreak::softgpu {

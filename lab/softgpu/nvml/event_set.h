@@ -7,7 +7,7 @@
 #include <mutex>
 #include <optional>
 
-#include "base/clock.h"
+#include "ground/base/clock.h"
 #include "softgpu/machine/due_queue.h"
 #include "softgpu/machine/ring_follower.h"
 #include "softgpu/machine/shared_gpu.h"

@@ -7,9 +7,9 @@
 #include <cstdlib>
 #include <thread>
 
-#include "abi/nvml.h"
-#include "os/file.h"
-#include "os/self.h"
+#include "ground/os/file.h"
+#include "ground/os/self.h"
+#include "ground/platform/nvml.h"
 #include "softgpu/environment.h"
 #include "softgpu/machine/shared_gpu.h"
 

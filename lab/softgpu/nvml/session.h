@@ -6,7 +6,7 @@
 #include <mutex>
 #include <set>
 
-#include "abi/nvml.h"
+#include "ground/platform/nvml.h"
 #include "softgpu/nvml/event_set.h"
 
 namespace firebreak::softgpu {

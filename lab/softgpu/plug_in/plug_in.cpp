@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /// libfirebreak-softgpu.so: the software GPU as a platform.
-#include "platform/plug_in.h"
+#include "ground/platform/plug_in.h"
 
-#include "abi/nvml.h"
-#include "os/real_kernel.h"
-#include "os/self.h"
+#include "ground/os/real_kernel.h"
+#include "ground/os/self.h"
+#include "ground/platform/nvml.h"
 #include "softgpu/devices/device_kernel.h"
 #include "softgpu/environment.h"
 #include "softgpu/machine/device_uuid.h"

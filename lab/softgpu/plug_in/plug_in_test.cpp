@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "platform/plug_in.h"
+#include "ground/platform/plug_in.h"
 
 #include <gmock/gmock.h>
 
-#include "os/self.h"
+#include "ground/os/self.h"
 
 namespace firebreak::platform {
 namespace {

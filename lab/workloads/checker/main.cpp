@@ -13,8 +13,8 @@
 #include <thread>
 #include <vector>
 
-#include "cuda/copy.h"
-#include "cuda/device_buffer.h"
+#include "program/cuda/copy.h"
+#include "program/cuda/device_buffer.h"
 #include "workloads/common/gpu.h"
 
 namespace {

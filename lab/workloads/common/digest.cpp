@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "base/text.h"
+#include "ground/base/text.h"
 
 namespace firebreak::workloads {
 

@@ -4,9 +4,9 @@
 #include <string>
 #include <string_view>
 
-#include "cuda/first_gpu.h"
-#include "cuda/module.h"
-#include "cuda/stream.h"
+#include "program/cuda/first_gpu.h"
+#include "program/cuda/module.h"
+#include "program/cuda/stream.h"
 
 namespace firebreak::workloads {
 
@@ -18,7 +18,7 @@ class Gpu {
   static Result<Gpu> open(std::string_view ptx, const std::string& library = {});
   /// With the primary context, as programs of the CUDA runtime have it.
   static Result<Gpu> open_primary(std::string_view ptx, const std::string& library = {});
-  /// With a context of so many multiprocessors, where the driver can (cuda/small_context.h).
+  /// With a context of so many multiprocessors, where the driver can (program/cuda/small_context.h).
   static Result<Gpu> open_small(std::string_view ptx, unsigned int multiprocessors,
                                 const std::string& library = {});
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "cuda/module.h"
+#include "program/cuda/module.h"
 
 namespace firebreak::workloads {
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "base/result.h"
-#include "cuda/device_buffer.h"
+#include "ground/base/result.h"
+#include "program/cuda/device_buffer.h"
 
 namespace firebreak::workloads {
 

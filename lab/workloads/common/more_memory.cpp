@@ -3,8 +3,8 @@
 
 #include <fmt/format.h>
 
-#include "base/units.h"
-#include "cuda/copy.h"
+#include "ground/base/units.h"
+#include "program/cuda/copy.h"
 
 namespace firebreak::workloads {
 namespace {

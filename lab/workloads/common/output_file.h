@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <string_view>
 
-#include "base/result.h"
+#include "ground/base/result.h"
 
 namespace firebreak::workloads {
 

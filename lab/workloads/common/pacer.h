@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "base/clock.h"
+#include "ground/base/clock.h"
 
 namespace firebreak::workloads {
 

@@ -10,7 +10,7 @@
 #include <optional>
 #include <thread>
 
-#include "cuda/small_context.h"
+#include "program/cuda/small_context.h"
 #include "workloads/common/digest.h"
 #include "workloads/common/forked_children.h"
 #include "workloads/common/full_context.h"

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "base/result.h"
 #include "firebreak/firebreak.h"
+#include "ground/base/result.h"
 #include "workloads/common/memory.h"
 #include "workloads/common/workload.h"
 

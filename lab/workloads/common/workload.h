@@ -13,7 +13,7 @@
 #include <span>
 #include <string>
 
-#include "base/result.h"
+#include "ground/base/result.h"
 #include "workloads/common/gpu.h"
 #include "workloads/common/memory.h"
 

@@ -6,7 +6,7 @@
 #include <cassert>
 #include <vector>
 
-#include "cuda/copy.h"
+#include "program/cuda/copy.h"
 
 namespace firebreak::workloads::decode {
 

@@ -2,7 +2,7 @@
 /// The decoder on the GPU: its buffers, and the kernels of a step in their order.
 #pragma once
 
-#include "base/result.h"
+#include "ground/base/result.h"
 #include "workloads/common/launch_queue.h"
 #include "workloads/common/memory.h"
 #include "workloads/decode/decode_shape.h"

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "base/result.h"
+#include "ground/base/result.h"
 #include "workloads/common/workload.h"
 #include "workloads/decode/decode_shape.h"
 

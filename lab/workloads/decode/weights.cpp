@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "base/units.h"
+#include "ground/base/units.h"
 
 namespace firebreak::workloads::decode {
 namespace {

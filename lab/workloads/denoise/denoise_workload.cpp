@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "cuda/copy.h"
+#include "program/cuda/copy.h"
 #include "workloads/common/counter_random.h"
 #include "workloads/common/digest.h"
 

@@ -4,7 +4,7 @@
 #include <cassert>
 #include <cmath>
 
-#include "base/units.h"
+#include "ground/base/units.h"
 #include "workloads/common/counter_random.h"
 #include "workloads/denoise/noise_schedule.h"
 

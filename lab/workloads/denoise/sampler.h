@@ -5,7 +5,7 @@
 #include <array>
 #include <vector>
 
-#include "base/result.h"
+#include "ground/base/result.h"
 #include "workloads/common/launch_queue.h"
 #include "workloads/common/memory.h"
 #include "workloads/denoise/denoise_shape.h"

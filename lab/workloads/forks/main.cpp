@@ -15,8 +15,8 @@
 #include <string>
 #include <thread>
 
-#include "cuda/copy.h"
-#include "cuda/pinned_buffer.h"
+#include "program/cuda/copy.h"
+#include "program/cuda/pinned_buffer.h"
 #include "workloads/common/gpu.h"
 #include "workloads/common/session.h"
 

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <array>
 
-#include "base/clock.h"
-#include "cuda/copy.h"
+#include "ground/base/clock.h"
+#include "program/cuda/copy.h"
 #include "workloads/common/counter_random.h"
 #include "workloads/common/digest.h"
 

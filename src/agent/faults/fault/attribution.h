@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Who caused a fault, from all signals of it. Pure.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "agent/faults/fault/incident.h"
+#include "ground/base/clock.h"
+
+namespace firebreak::fault {
+
+/// A process that is watched, as far as it matters for who is to blame.
+struct WatchedProcess {
+  pid_t pid = 0;
+  std::uint32_t gpu = 0;
+  std::string domain;  ///< empty: not known, or no MPS domain
+  std::optional<std::string> tenant;
+  bool uvm_heard = false;  ///< its UVM events are listened to, so that silence means something
+  std::optional<Monotonic> uvm_heard_until;  ///< when that was over: it ended, or its queue did
+  std::optional<Monotonic> uvm_missed;       ///< when some of them were last known to be lost
+  std::optional<Monotonic> ended;            ///< when its end was seen
+  bool struck = false;                       ///< a fault reached it, so that its end is no news of its own
+};
+
+using WatchedProcesses = std::map<pid_t, WatchedProcess>;
+
+/// Who is a client of an MPS domain by MPS's list, whether or not anybody watches it, and who was one lately.
+struct DomainClients {
+  std::optional<Monotonic> asked;     ///< when MPS was asked for the list; empty: it has never answered
+  std::set<pid_t> present;            ///< those on it
+  std::map<pid_t, Monotonic> others;  ///< until when, at the latest, those were clients that it does not name
+};
+
+/// By domain. One that is not in it cannot be asked for its clients.
+using ClientBook = std::map<std::string, DomainClients>;
+
+/// The culprit of `incident`, judged anew from its signals:
+///   - a device fault has none;
+///   - certain: a UVM event's process and a core dump's (they were never seen to be wrong), a watched process
+///     that an Xid 31 of a copy engine or PBDMA names, and the one process that left the GPU before the Xid
+///     31 which its death left behind, where no client of its domain is unwatched as far as MPS can be asked;
+///   - at most probable: without MPS the process that an Xid 31 of the graphics engine names (under MPS it
+///     names an innocent in most runs), and the first whose progress stopped; the only client of its domain,
+///     by a list that MPS was asked for since and with those who have just left;
+///   - else unknown. Every line of evidence is kept, also where it was not enough.
+Culprit attribute(const Incident& incident, const WatchedProcesses& processes,
+                  const ClientBook& clients = {});
+
+/// What happened: the class, as the signals and the culprit's death make it.
+FaultClass classify(const Incident& incident);
+
+/// Whether `incident` consists of processes that left the GPU and nothing else.
+bool is_only_exits(const Incident& incident);
+
+/// An Xid 31 of an engine that has its own channel per client: copy engine, PBDMA.
+bool names_its_client(const Fault& fault);
+
+}  // namespace firebreak::fault

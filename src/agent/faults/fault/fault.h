@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What every detector says and everybody else decides on: one GPU fault, as seen by one source.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "ground/base/clock.h"
+
+namespace firebreak::fault {
+
+/// The classes of the design: who sees a fault, and what it ends, follows from the class.
+enum class FaultClass {
+  MmuReplayable,     ///< SM load, store, atomic or instruction fetch that the MMU refused
+  MmuNonReplayable,  ///< copy engine or PBDMA access that the MMU refused
+  Sm,                ///< exception inside a streaming multiprocessor (trap, misaligned, out of range, ...)
+  Termination,       ///< a client was killed, crashed or left while its work was in flight
+  Device,            ///< ECC, NVLink, fallen off the bus: the GPU itself
+  Unknown,
+};
+
+/// Who said so: the rows of sources.def, from the earliest to the latest.
+enum class FaultSource {
+#define FIREBREAK_SOURCE(name, ...) name,
+#include "agent/faults/fault/sources.def"
+#undef FIREBREAK_SOURCE
+};
+
+/// One fault as one source saw it. Fields that the source cannot know are empty, never guessed.
+struct Fault {
+  FaultClass fault_class = FaultClass::Unknown;
+  std::string kind;       ///< the source's own word, e.g. "Xid 31" or "fatal fault: store, invalid PDE"
+  std::uint32_t gpu = 0;  ///< index of the GPU
+  std::string domain;     ///< name of the MPS domain; empty: not known
+  std::optional<std::string> tenant;  ///< the culprit's name, where known for certain
+  std::optional<pid_t> pid;           ///< the process that the source named; under MPS it may be the server
+  std::optional<std::uint64_t> address;  ///< the GPU virtual address that faulted
+  std::optional<int> xid;                ///< NVIDIA's Xid code, where there is one
+  std::string place;       ///< where in the GPU, in the driver's words: "CE2 HUBCLIENT_CE0"; empty: not told
+  bool conclusive = true;  ///< false: alone no fault, as the end of a process of which no more is known
+  bool contained = false;  ///< the module of docs/isolation.md kept it from everybody but its process
+  Monotonic when{};        ///< when the detector had it in hand
+  FaultSource source = FaultSource::Xid;
+};
+
+const char* to_string(FaultClass fault_class);
+const char* to_string(FaultSource source);
+
+/// Whether it says that a process has left the GPU: it ended, is ending, or its MPS server lost it. Alone
+/// that is a fault only where it was no orderly end.
+bool is_departure(const Fault& fault);
+
+/// Whether all clients of its domain share its end, which is one channel group under MPS: what an SM did, and
+/// what the group's own PBDMA did. A copy engine's fault ends its own client alone
+/// (docs/characterization.md).
+bool ends_group(const Fault& fault);
+
+/// "Xid 31, MMU (replayable), address 0x7000dead0000, process 4711, from kmsg": one line for logs.
+std::string describe(const Fault& fault);
+
+}  // namespace firebreak::fault

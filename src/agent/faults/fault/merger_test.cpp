@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/faults/fault/merger.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/doubles/fault/signal_test_support.h"
+
+namespace firebreak::fault {
+namespace {
+
+constexpr pid_t rogue = 100;
+constexpr pid_t victim = 200;
+constexpr pid_t stranger = 300;  // in another domain
+constexpr pid_t server = 999;
+constexpr std::uint64_t address = 0x7000dead0000;
+
+struct MergerTest : testing::Test {
+  Merger merger;
+
+  MergerTest() {
+    merger.watch(watched(rogue));
+    merger.watch(watched(victim));
+    merger.watch(watched(stranger, "b"));
+  }
+
+  Incident take(const Fault& signal) {
+    const Incident* incident = merger.take(signal);
+    EXPECT_NE(incident, nullptr) << describe(signal);
+    return incident ? *incident : Incident{};
+  }
+};
+
+TEST_F(MergerTest, AUvmEventAndTheLaterXidOfItsPageAreOne) {
+  const Incident first = take(uvm_event(1, rogue, address));
+  EXPECT_EQ(first.id, 1u);
+  EXPECT_EQ(first.fault_class, FaultClass::MmuReplayable);
+  const Incident second = take(xid_31(110, victim, address + 0x40));
+  EXPECT_EQ(second.id, 1u);
+  EXPECT_EQ(second.signals.size(), 2u);
+  EXPECT_EQ(second.culprit.pid, rogue);
+  EXPECT_EQ(second.culprit.confidence, Confidence::Certain);
+  EXPECT_EQ(second.culprit.tenant, "tenant-100");
+}
+
+TEST_F(MergerTest, AnSmExceptionWithItsChannelResetsIsOne) {
+  EXPECT_EQ(take(xid(7, 13)).domain, "");
+  take(xid(7, 13));
+  const Incident incident = take(xid(8, 43, server, "a"));
+  EXPECT_EQ(incident.id, 1u);
+  EXPECT_EQ(incident.domain, "a");
+  EXPECT_EQ(incident.fault_class, FaultClass::Sm);
+  EXPECT_EQ(incident.xids, (std::vector{13, 43}));
+  EXPECT_EQ(take(xid(9, 45, server, "a")).id, 1u);
+  EXPECT_EQ(take(xid(9, 45, server, "a")).xids, (std::vector{13, 43, 45}));
+}
+
+TEST_F(MergerTest, TheWordsThatSayMostNameTheIncident) {
+  Fault echo = nvml_xid(7, 13);
+  echo.kind = "NVML Xid 13";
+  EXPECT_EQ(take(echo).kind, "NVML Xid 13");
+  EXPECT_EQ(take(xid(8, 43, server, "a")).kind, "Xid 43");
+  EXPECT_EQ(take(xid(9, 13)).kind, "Xid 13");
+  EXPECT_EQ(take(xid(10, 43, server, "a")).kind, "Xid 13");
+  const Fault dump = signal_of(FaultSource::CoreDump, FaultClass::Sm, 11, "a", rogue, "Illegal instruction");
+  EXPECT_EQ(take(dump).kind, "Illegal instruction");
+}
+
+TEST_F(MergerTest, SmExceptionsOfTwoDomainsAreTwo) {
+  EXPECT_EQ(take(xid(7, 13)).id, 1u);
+  EXPECT_EQ(take(xid(7, 13)).id, 1u);
+  EXPECT_EQ(take(xid(8, 43, server, "a")).id, 1u);
+  EXPECT_EQ(take(xid(8, 43, server + 1, "b")).id, 2u);
+}
+
+TEST_F(MergerTest, EndsOfCoClientsAfterAFaultArePartOfIt) {
+  take(xid(7, 13));
+  take(xid(8, 43, server, "a"));
+  EXPECT_EQ(take(killed(60, rogue)).id, 1u);
+  EXPECT_EQ(take(ended(150, victim)).id, 1u);
+  EXPECT_EQ(take(killed(151, stranger, "b")).id, 2u);
+}
+
+TEST_F(MergerTest, AKilledClientAndTheXidItLeavesBehindAreOneTermination) {
+  const Incident death = take(killed(0, rogue));
+  EXPECT_EQ(death.fault_class, FaultClass::Termination);
+  EXPECT_EQ(death.culprit.pid, rogue);
+  const Incident incident = take(xid_31(110, server, 0x1000, "a", "GRAPHICS GPC0 GPCCLIENT_GCC"));
+  EXPECT_EQ(incident.id, death.id);
+  EXPECT_EQ(incident.fault_class, FaultClass::Termination);
+  EXPECT_EQ(incident.kind, "killed by signal 9");
+  EXPECT_EQ(incident.culprit.pid, rogue);
+  EXPECT_EQ(take(ended(160, victim)).culprit.pid, rogue);
+}
+
+TEST_F(MergerTest, AnEndAloneOfWhichNoMoreIsKnownIsNoIncident) {
+  EXPECT_EQ(merger.take(ended(0, rogue)), nullptr);
+  EXPECT_TRUE(merger.finish().empty());
+}
+
+TEST_F(MergerTest, AnEndOfWhichNoMoreIsKnownIsTheCulpritOnceAnXidFollows) {
+  EXPECT_EQ(merger.take(ended(0, rogue)), nullptr);
+  const Incident incident = take(xid_31(110, server, 0x1000, "a", "GRAPHICS GPC1 GPCCLIENT_GCC"));
+  EXPECT_EQ(incident.id, 1u);
+  EXPECT_EQ(incident.culprit.pid, rogue);
+  EXPECT_EQ(incident.culprit.confidence, Confidence::Certain);
+}
+
+TEST_F(MergerTest, WhomTheServerLostAndItsEndAreOneIncident) {
+  EXPECT_EQ(merger.take(lost(0, rogue)), nullptr);
+  take(xid_31(110, victim, 0x1000, "a", "GRAPHICS GPC1 GPCCLIENT_GCC"));
+  const Incident incident = take(killed(160, rogue));
+  EXPECT_EQ(incident.id, 1u);
+  EXPECT_EQ(incident.signals.size(), 3u);
+  EXPECT_EQ(incident.fault_class, FaultClass::Termination);
+}
+
+TEST_F(MergerTest, WhomAFaultReachedMayEndLateWithoutBeingNews) {
+  take(uvm_event(0, rogue, 0x1000));
+  take(xid_31(110, victim, 0x1000));
+  EXPECT_EQ(merger.advance(at_ms(2000)).size(), 1u);
+  EXPECT_EQ(merger.take(killed(2500, victim)), nullptr);
+  EXPECT_TRUE(merger.finish().empty());
+}
+
+TEST_F(MergerTest, WhomAFaultDidNotReachIsNewsWhenItEnds) {
+  take(uvm_event(0, rogue, 0x1000));
+  EXPECT_EQ(merger.advance(at_ms(2000)).size(), 1u);
+  EXPECT_EQ(take(killed(2500, stranger, "b")).culprit.pid, stranger);
+}
+
+TEST_F(MergerTest, ABrokenGpuReachesEverybody) {
+  take(xid(0, 79));
+  EXPECT_EQ(merger.advance(at_ms(2000)).size(), 1u);
+  EXPECT_EQ(merger.take(killed(2500, stranger, "b")), nullptr);
+}
+
+TEST_F(MergerTest, WhoLeavesInOrderIsNoIncident) {
+  EXPECT_EQ(merger.take(lost(0, rogue)), nullptr);
+  EXPECT_TRUE(merger.finish().empty());
+}
+
+TEST_F(MergerTest, OfTwoEndsBeforeAnXidNobodyIsPicked) {
+  EXPECT_EQ(merger.take(ended(0, rogue)), nullptr);
+  EXPECT_EQ(merger.take(ended(5, victim)), nullptr);
+  const Incident incident = take(xid_31(110, server, 0x1000));
+  EXPECT_EQ(incident.signals.size(), 3u);
+  EXPECT_EQ(incident.culprit.confidence, Confidence::Unknown);
+  EXPECT_FALSE(incident.culprit.pid);
+  EXPECT_EQ(merger.finish().size(), 1u);
+}
+
+TEST_F(MergerTest, MemoryFaultsOfTwoProcessesAreTwoAndEachXidFindsItsOwn) {
+  take(uvm_event(1, rogue, address));
+  take(uvm_event(2, stranger, address * 2, "b"));
+  EXPECT_EQ(take(xid_31(110, stranger, address * 2, "b")).id, 2u);
+  EXPECT_EQ(take(xid_31(111, rogue, address)).id, 1u);
+}
+
+TEST_F(MergerTest, FurtherEventsOfOneProcessAreTheSameFault) {
+  take(uvm_event(1, rogue, address));
+  EXPECT_EQ(take(uvm_event(1.2, rogue, address + 0x100000)).id, 1u);
+}
+
+TEST_F(MergerTest, NvmlsEchoJoinsTheXidOfItsCode) {
+  take(uvm_event(1, rogue, address));
+  take(xid(7, 13));
+  take(xid(8, 43, server, "b"));
+  EXPECT_EQ(take(nvml_xid(10, 43)).id, 2u);
+  take(xid_31(110, rogue, address));
+  EXPECT_EQ(take(nvml_xid(130, 31)).id, 1u);
+}
+
+// Seen on a busy machine with a client that was killed in mid-kernel.
+TEST_F(MergerTest, NvmlsEchoMayComeBeforeTheXidThatFollowsADeparture) {
+  EXPECT_EQ(take(killed(0, rogue)).id, 1u);
+  const Fault word = signal_of(FaultSource::MpsLog, FaultClass::Unknown, 28, "a", std::nullopt, "handling");
+  EXPECT_EQ(take(word).id, 1u);
+  EXPECT_EQ(take(nvml_xid(32.4, 31)).id, 1u);
+  EXPECT_EQ(take(xid_31(32.7, victim, 0)).id, 1u);
+  EXPECT_EQ(take(xid_31(33, stranger, address, "b")).id, 2u) << "another domain's";
+}
+
+TEST_F(MergerTest, AfterTheWindowItIsAnotherIncident) {
+  take(xid(0, 43, server, "a"));
+  EXPECT_EQ(take(xid(999, 43, server, "a")).id, 1u);
+  EXPECT_EQ(take(xid(2000, 43, server, "a")).id, 2u);
+}
+
+TEST_F(MergerTest, WhileItsDomainIsHeldAnIncidentTakesInWhatComes) {
+  take(xid(0, 43, server, "a"));
+  merger.set_going_on("a", true, at_ms(10));
+  EXPECT_FALSE(merger.next_closing()) << "nobody knows when";
+  EXPECT_TRUE(merger.advance(at_ms(50'000)).empty());
+  EXPECT_EQ(take(xid(60'000, 43, server, "b")).id, 2u) << "another domain's";
+  EXPECT_EQ(take(xid(60'000, 43, server, "a")).id, 1u);
+  merger.set_going_on("a", false, at_ms(70'000));
+  EXPECT_EQ(take(xid(70'900, 43, server, "a")).id, 1u) << "the window begins with the fall";
+  ASSERT_TRUE(merger.next_closing());
+  EXPECT_EQ(merger.advance(at_ms(90'000)).size(), 2u);
+  EXPECT_EQ(take(xid(90'000, 43, server, "a")).id, 3u);
+}
+
+TEST_F(MergerTest, TheEndClosesWhatIsHeldToo) {
+  take(xid(0, 43, server, "a"));
+  merger.set_going_on("a", true, at_ms(10));
+  EXPECT_EQ(merger.finish().size(), 1u);
+}
+
+TEST_F(MergerTest, AdvanceClosesWhatIsDueAndSaysWhenToComeBack) {
+  take(xid(0, 43, server, "a"));
+  take(xid(500, 43, server, "b"));
+  ASSERT_TRUE(merger.next_closing());
+  const std::vector<Incident> closed = merger.advance(*merger.next_closing());
+  ASSERT_EQ(closed.size(), 1u);
+  EXPECT_EQ(closed[0].domain, "a");
+  EXPECT_TRUE(closed[0].closed);
+  EXPECT_EQ(merger.finish().size(), 1u);
+  EXPECT_FALSE(merger.next_closing());
+}
+
+TEST_F(MergerTest, AnotherGpuIsAnotherIncident) {
+  take(xid(0, 43, server, "a"));
+  Fault other = xid(1, 43, server, "a");
+  other.gpu = 1;
+  EXPECT_EQ(take(other).id, 2u);
+}
+
+TEST_F(MergerTest, WhatFollowsABrokenGpuIsPartOfItAndHasNoCulprit) {
+  take(xid(0, 48));
+  EXPECT_EQ(take(xid(1, 95)).id, 1u);
+  const Incident incident = take(killed(50, stranger, "b"));
+  EXPECT_EQ(incident.id, 1u);
+  EXPECT_EQ(incident.fault_class, FaultClass::Device);
+  EXPECT_EQ(incident.culprit.confidence, Confidence::Unknown);
+}
+
+TEST_F(MergerTest, ANoticeOfTheGpuTakesInNothing) {
+  take(xid(0, 63));
+  EXPECT_EQ(take(killed(50, stranger, "b")).id, 2u);
+}
+
+TEST_F(MergerTest, SignalsStandInTheOrderOfTheirTimes) {
+  take(xid_31(110, rogue, address));
+  const Incident incident = take(uvm_event(1, rogue, address));
+  ASSERT_EQ(incident.signals.size(), 2u);
+  EXPECT_EQ(incident.signals[0].source, FaultSource::UvmEvent);
+  EXPECT_EQ(incident.first_seen(), at_ms(1));
+}
+
+TEST_F(MergerTest, AnOverflowOfTheFaultBufferIsNoFaultAndNamesNobody) {
+  Fault overflow = uvm_event(1, rogue, 0);
+  overflow.conclusive = false;
+  overflow.fault_class = FaultClass::Unknown;
+  overflow.address.reset();
+  EXPECT_EQ(merger.take(overflow), nullptr);
+  take(uvm_event(2, victim, address));
+  overflow.when = at_ms(3);
+  EXPECT_EQ(take(overflow).culprit.pid, victim);
+}
+
+}  // namespace
+}  // namespace firebreak::fault

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "ground/base/result.h"
+#include "ground/platform/nvml.h"
+
+namespace firebreak::watch {
+
+/// NVML, loaded at run time and initialized as long as this object lives. Thread safe, as NVML is.
+class NvmlLibrary {
+ public:
+  /// NotFound: there is no such library, or it lacks a function. Unavailable: no driver answers it.
+  static Result<std::unique_ptr<NvmlLibrary>> open(const std::string& name);
+  /// For functions that are had otherwise.
+  static Result<std::unique_ptr<NvmlLibrary>> of(const abi::NvmlFunctions& functions);
+  NvmlLibrary(const NvmlLibrary&) = delete;
+  NvmlLibrary& operator=(const NvmlLibrary&) = delete;
+  ~NvmlLibrary();
+
+  const abi::NvmlFunctions& call() const { return functions_; }
+
+ private:
+  explicit NvmlLibrary(const abi::NvmlFunctions& functions) : functions_(functions) {}
+
+  abi::NvmlFunctions functions_;
+};
+
+}  // namespace firebreak::watch

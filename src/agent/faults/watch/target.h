@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What detectors are told of processes, and what they tell. Every detector lives on one EventLoop's thread:
+/// it is made, started, called back and destroyed there. Its callbacks run there too, as soon as the signal
+/// is in hand; they must not destroy the detector.
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "agent/faults/fault/fault.h"
+#include "ground/base/clock.h"
+#include "ground/base/result.h"
+#include "ground/os/kernel.h"
+
+namespace firebreak::watch {
+
+/// The process that a detector watches, and what its faults are to say about it.
+struct Target {
+  pid_t pid = 0;
+  std::uint32_t gpu = 0;
+  std::string domain;
+  std::optional<std::string> tenant;
+};
+
+/// Says in `fault` whose it is.
+inline void set_subject(fault::Fault& fault, const Target& target) {
+  fault.pid = target.pid;
+  fault.gpu = target.gpu;
+  fault.domain = target.domain;
+  fault.tenant = target.tenant;
+}
+
+enum class Parentage {
+  OurChild,  ///< the detector reaps it and says how it ended; nobody else may reap it
+  Stranger,
+};
+
+/// How a watched process ended.
+struct ProcessExit {
+  pid_t pid = 0;
+  std::optional<os::ExitStatus> status;  ///< empty: not known; of a stranger it often is
+  bool expected = false;                 ///< Watcher::expect_exit() was called before
+  Monotonic when{};
+};
+
+using FaultCallback = std::function<void(const fault::Fault&)>;
+
+/// Words of a source that nobody has read, or will: what they told of is not known.
+struct Gap {
+  fault::FaultSource source = fault::FaultSource::Xid;
+  std::optional<pid_t> pid;  ///< whose words they were; empty: the whole machine's
+  std::string domain = {};   ///< of that process
+  std::string text = {};
+  bool danger = true;                        ///< they may have told of a fault
+  std::optional<Error> silent_because = {};  ///< from now on nothing is heard of that source
+};
+
+using GapCallback = std::function<void(const Gap&)>;
+
+/// A detector that was started and cannot go on: NotFound when its target is gone, else what went wrong.
+using EndCallback = std::function<void(const Error&)>;
+
+}  // namespace firebreak::watch

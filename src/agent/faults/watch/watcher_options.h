@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "agent/faults/watch/subject.h"
+#include "ground/base/clock.h"
+
+namespace firebreak::watch {
+
+struct WatcherOptions {
+  bool xid = true;
+  /// Where the kernel log has no bell (rights are missing), read it this often all the time; 0: wait for
+  /// poll(), up to 4 ms longer. What it costs: agent/faults/watch/reading_plan.h.
+  Nanoseconds xid_sweep_without_bell{0};
+  bool uvm = true;
+  /// Where nvidia-uvm has fault isolation (docs/isolation.md); elsewhere it is no source.
+  bool isolation = true;
+  /// Serviced page faults too, which tell a copy engine's access from an SM's and show contained strays.
+  bool uvm_page_faults = false;
+  /// What to load for NVML events; empty: none.
+  std::string nvml_library = "libnvidia-ml.so.1";
+  /// Directories with an MPS server's server.log.
+  std::vector<std::string> mps_log_directories;
+  /// And the MPS domain of such a directory, where it has a name.
+  std::map<std::string, std::string> domain_of_log_directory;
+  /// An incident takes in no signal later than this after its last one.
+  Nanoseconds merge_window = std::chrono::milliseconds(1000);
+  /// SM faults name the server only.
+  DomainOfServer domain_of_server;
+  /// Asks MPS for all clients of a domain; note_clients() is to be called with the answer. Called when a
+  /// client comes, and when a culprit is looked for. Without it nobody is named for being the only one.
+  std::function<void(const std::string& domain)> ask_for_clients = nullptr;
+};
+
+}  // namespace firebreak::watch

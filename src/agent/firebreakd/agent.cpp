@@ -1,0 +1,529 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/firebreakd/agent.h"
+
+#include <fcntl.h>
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include "agent/faults/fault/source_traits.h"
+#include "agent/firebreakd/restart.h"
+#include "agent/firebreakd/status.h"
+#include "agent/loop/journal.h"
+#include "agent/pairs/inner_pids.h"
+#include "ground/base/overloaded.h"
+#include "shared/dump_mode/mode.h"
+
+namespace firebreak::agent {
+namespace {
+
+/// `what`: it was asked for, or refused.
+void audit(spdlog::level::level_enum level, const char* what, std::string_view request,
+           const std::string& tenant, const Connection& connection, const std::string& why) {
+  if (!spdlog::should_log(level)) return;
+  const auto& by = connection.peer();
+  log_with(level,
+           {{"AUDIT", what},
+            {"REQUEST", std::string(request)},
+            {"TENANT", tenant},
+            {"BY_UID", std::to_string(by.uid)},
+            {"BY_PID", std::to_string(by.pid)}},
+           fmt::format("{}: {} tenant={} by uid={} pid={}{}{}", what, request.empty() ? "a request" : request,
+                       tenant, by.uid, by.pid, why.empty() ? "" : ": ", why));
+}
+
+/// Whether the driver says so: UVM's event of it reads as that of an SM's access.
+bool is_of_copy_engine(const fault::Fault& fault) {
+  return fault.source == fault::FaultSource::Xid &&
+         fault.fault_class == fault::FaultClass::MmuNonReplayable && !fault::ends_group(fault);
+}
+
+/// An active and a standby, and each once more where a keeper starts it anew.
+constexpr std::size_t placements_of_tenant_max = 4;
+
+Status peer_is_gone() {
+  return fail(ErrorCode::PermissionDenied,
+              "the process that opened this connection has ended, or is another user's by now");
+}
+
+/// What its source knows of, where it is sure of the domain.
+RecentFaults::Confirms confirmed_by(const fault::Fault& fault) {
+  if (is_of_copy_engine(fault)) return RecentFaults::Confirms::Nothing;
+  return fault::traits_of(fault.source).is_uvm ? RecentFaults::Confirms::MemoryFaults
+                                               : RecentFaults::Confirms::All;
+}
+
+/// What a request's number adds to an answer, at most.
+constexpr std::size_t number_bytes = 64;
+
+constexpr Milliseconds shelves_patience{1'000};
+
+/// Of questions to MPS for processes that ask for what its clients may have.
+constexpr Milliseconds between_client_looks{100};
+
+}  // namespace
+
+Result<std::unique_ptr<Agent>> Agent::start(const AgentOptions& options, os::EventLoop& loop,
+                                            os::Kernel& kernel, const Clock& clock, Domains& domains,
+                                            Detectors& detectors, ServiceManager& manager) {
+  std::unique_ptr<Agent> agent(new Agent(options, loop, kernel, clock, domains, detectors, manager));
+  Agent* raw = agent.get();
+  Domains::Callbacks of_domains;
+  of_domains.on_clients_lost = [raw](const std::string& domain) { raw->on_clients_lost(domain); };
+  of_domains.on_server = [raw](const std::string& domain, pid_t pid) { raw->on_server(domain, pid); };
+  of_domains.on_clients = [raw](const std::string& domain, const mps::ClientList& clients) {
+    raw->follower_.on_clients(domain, clients);
+  };
+  if (auto started = domains.start(std::move(of_domains)); !started) return propagate(started);
+  Detectors::Callbacks callbacks;
+  callbacks.on_fault = [raw](const fault::Fault& fault) { raw->on_fault(fault); };
+  callbacks.on_exit = [raw](pid_t pid) {
+    if (const Process* const process = raw->processes_.living(pid); process != nullptr)
+      raw->recent_faults_.note_end(pid, raw->domain_left_by(*process));
+    raw->deaths_.on_exit(pid);
+    raw->parking_.on_exit(pid);
+    raw->spares_.on_exit(pid);
+  };
+  callbacks.on_gpu_opened = [raw](pid_t pid) { raw->on_gpu_opened(pid); };
+  callbacks.on_stray = [raw](const strays::Stray& stray) { raw->strays_.on_stray(stray); };
+  callbacks.on_contained = [raw](pid_t pid, const std::string& what) {
+    raw->strays_.on_contained(pid, what);
+  };
+  callbacks.on_guard = [raw](pid_t pid, const strays::GuardReport& guard) {
+    raw->strays_.on_guard(pid, guard);
+  };
+  callbacks.on_incident = [raw](const fault::Incident& incident) { raw->on_incident(incident); };
+  callbacks.on_gap = [raw](const watch::Gap& gap) { raw->on_gap(gap); };
+  const auto missing = detectors.start(std::move(callbacks));
+  for (const std::string& line : missing) spdlog::warn("{}", line);
+  agent->parking_.begin();
+  agent->begin_keeping();
+  if (auto listens = agent->server_.listen(options.sockets()); !listens) return propagate(listens);
+  manager.tell_ready();
+  return agent;
+}
+
+void Agent::begin_keeping() {
+  Restart({options_,     kernel_,     domains_, manager_,       shelves_, tenants_, processes_,
+           credentials_, placements_, budget_,  warm_standbys_, tally_,   records_, teller_,
+           follower_,    pairs_,      memory_,  clients_,       endings_, deaths_},
+          [this](const std::string& domain) { on_clients_lost(domain); })
+      .run();
+}
+
+/// What is on its way to a shelf is waited for, not for long: whoever asked for it asks again.
+void Agent::hand_over() {
+  const SystemClock clock;
+  const Monotonic until = clock.now() + shelves_patience;
+  while (awaits_shelves() && clock.now() < until) loop_.run_once(Milliseconds(10));
+  records_.save();
+}
+
+std::string Agent::status_for(const Asking& who) const {
+  return agent::status_json({options_, clock_, detectors_, domains_, tenants_, processes_, holder_, budget_,
+                             parking_, spares_, credentials_, tally_},
+                            who);
+}
+
+// --- what tenants and the firebreak command ask
+// ---------------------------------------------------------------------------------------------------
+
+void Agent::on_message(Connection& connection, abi::Message message, std::vector<os::Fd> descriptors) {
+  if (auto may = admit(connection, message); !may) return answers_.give(connection, may);
+  if (answers_.is_done(connection)) return answers_.give(connection, {});
+  if (!is_let_in(connection, message)) return;
+  if (auto ours = translate_pids(kernel_, connection.peer().pid, message); !ours)
+    return answers_.give(connection, ours);
+  std::visit(
+      Overloaded{
+          [&](const abi::Join& request) {
+            if (auto room = room_for_user(connection, request.tenant); !room)
+              return answers_.give(connection, room);
+            joins_.join(connection, request);
+          },
+          [&](const abi::Publish& request) {
+            memory_.publish(connection, request,
+                            std::make_shared<std::vector<os::Fd>>(std::move(descriptors)));
+          },
+          [&](const abi::GiveAllocation& request) { memory_.give_allocation(connection, request); },
+          [&](const abi::Rejoin& request) { answers_.give(connection, joins_.rejoin(connection, request)); },
+          [&](const abi::StandDown& request) {
+            answers_.give_once(connection, joins_.stand_down(connection, request));
+          },
+          [&](const abi::Listen&) {
+            clients_.take_listener(connection, std::make_shared<std::vector<os::Fd>>(std::move(descriptors)));
+          },
+          [&](const abi::GiveListener&) { clients_.give_listener(connection); },
+          [&](const abi::NextConnection& request) { clients_.next_connection(connection, request); },
+          [&](const abi::ReleaseConnection& request) { clients_.release(connection, request); },
+          [&](const abi::Ready&) { joins_.ready(connection); },
+          [&](const abi::Resumed& request) {
+            answers_.give_once(connection, pairs_.resumed(connection, request));
+          },
+          [&](const abi::Finish&) { answers_.give_once(connection, pairs_.finish(connection)); },
+          [&](const abi::Inject& request) { injections_.inject(connection, request); },
+          [&](const abi::Injected& report) { injections_.injected(connection, report); },
+          [&](const abi::Place& request) {
+            if (auto placed = place(connection, request)) {
+              connection.answer(*placed);
+            } else {
+              answers_.give(connection, propagate(placed));
+            }
+          },
+          [&](const abi::Adopt& request) {
+            const Status room = room_for_user(connection, request.tenant);
+            answers_.give(connection, room ? joins_.adopt(connection, request) : room, {request.pid});
+          },
+          [&](const abi::EndProcess& request) {
+            answers_.give(connection, endings_.end_process(connection, request));
+          },
+          [&](const abi::EndTenant& request) { endings_.end_tenant(connection, request); },
+          [&](const abi::Output& output) { note_output(connection, output); },
+          [&](const abi::GiveCoreDumpPipe&) { give_core_dump_pipe(connection); },
+          [&](const abi::CoreDumpMode& report) {
+            parking_.on_mode_by_calls(connection.peer().pid, report.why_not);
+            answers_.give(connection, {});
+          },
+          [&](const abi::StatusRequest&) { report_status(connection); },
+          [&](const abi::Subscribe&) {
+            teller_.subscribe(connection.id(), connection.asking());
+            answers_.give(connection, {});
+          },
+          [&](const abi::HandOver& request) { answers_.give(connection, joins_.hand_over(request)); },
+          [&](const abi::Shutdown& request) { shutdown_.ask(connection, request); },
+          [&](const auto&) { connection.answer(abi::Refused{"that is the agent's to say"}); },
+      },
+      message);
+}
+
+/// What was asked for, by whom, and what was refused, is in the log.
+Status Agent::admit(Connection& connection, const abi::Message& request) {
+  const std::string tenant(tenant_named_by(request));
+  if (auto good = tenant.empty() ? Status{} : abi::check_name(tenant); !good) return good;
+  Status may = may_ask(connection.asking(), request, credentials_.owner_of(tenant));
+  if (may && !connection.has_its_peer(kernel_)) may = peer_is_gone();
+  const std::string_view name = audited_name(request);
+  if (may) {
+    connection.bind_to(tenant);
+    if (!name.empty()) audit(spdlog::level::info, "asked", name, tenant, connection, "");
+    return may;
+  }
+  audit(spdlog::level::warn, "refused", name, tenant, connection, may.error().message);
+  return may;
+}
+
+/// Only of who started the process: a word there names a culprit.
+void Agent::note_output(const Connection& connection, const abi::Output& output) {
+  const auto pid = static_cast<pid_t>(output.pid);
+  const Process* now = processes_.living(pid) != nullptr ? processes_.living(pid) : processes_.dying(pid);
+  const bool is_another = now != nullptr && now->adopter != 0 && now->adopter != connection.id();
+  if (connection.adopted(pid) && !is_another) return detectors_.note_output(pid, output.text);
+  spdlog::warn("refused: output of process {} by uid={} pid={}, which has not started it", pid,
+               connection.peer().uid, connection.peer().pid);
+}
+
+/// No user takes the room of all: what a tenant and a placement cost is promised to it.
+Status Agent::room_for_user(const Connection& connection, const std::string& tenant) const {
+  if (connection.asking().entrance == Entrance::Operators) return {};
+  const uid_t user = connection.peer().uid;
+  const bool is_new = !credentials_.owner_of(tenant);
+  if (!is_new || credentials_.count_of(user) < options_.tenants_of_user_max) return {};
+  return fail(ErrorCode::ResourceExhausted,
+              fmt::format("user {} has {} tenants already", user, options_.tenants_of_user_max));
+}
+
+bool Agent::is_let_in(Connection& connection, const abi::Message& message) {
+  const bool is_new = std::holds_alternative<abi::Place>(message) ||
+                      std::holds_alternative<abi::Adopt>(message) ||
+                      std::holds_alternative<abi::Join>(message);
+  if (!is_new || !shutdown_.is_under_way()) return true;
+  connection.answer(abi::Refused{"the agent is being shut down"});
+  return false;
+}
+
+Result<abi::Placed> Agent::place(const Connection& connection, const abi::Place& request) {
+  if (auto room = room_for_user(connection, request.tenant); !room) return propagate(room);
+  if (connection.asking().entrance == Entrance::Tenants &&
+      placements_.count(request.tenant) >= placements_of_tenant_max) {
+    return fail(ErrorCode::ResourceExhausted,
+                fmt::format("{} processes of tenant '{}' were told where to run, and have not come",
+                            placements_of_tenant_max, request.tenant));
+  }
+  auto placement = placements_.choose(connection.id(), request);
+  if (!placement) return propagate(placement);
+  if (auto room = budget_.room_for_process_of(request.tenant); !room) return propagate(room);
+  const std::string domain = placement->domain;
+  const std::string spare_domain = placement->spare_domain;
+  auto placed = placements_.put(std::move(*placement), connection.peer().uid, records_.returns_ms());
+  if (!placed) return placed;
+  for (auto& variable : environment_for(domain, spare_domain, connection.peer().uid))
+    placed->environment.push_back(std::move(variable));
+  records_.save();  // before it is told: whoever is started by it may be adopted by the next agent
+  return placed;
+}
+
+/// Of the core dump mode, and of the spare driver instance; `spare_domain`: empty: it is to have none.
+Environment Agent::environment_for(const std::string& domain, const std::string& spare_domain, uid_t user) {
+  const std::string dump_path = parking_.new_dump_path(domain, user);
+  Environment all = dump_path.empty() ? Environment{} : park::mode_environment(dump_path);
+  if (spare_domain.empty()) return all;
+  SpareEnvironment spare{{domains_.pipe_directory(domain), domains_.pipe_directory(spare_domain)}, {}};
+  if (!dump_path.empty()) spare.dumps = {dump_path, parking_.new_dump_path(spare_domain, user)};
+  for (auto& variable : spare.variables()) all.push_back(std::move(variable));
+  return all;
+}
+
+/// To a process that puts itself into the core dump mode. Whose client it is MPS may have to be asked first.
+void Agent::give_core_dump_pipe(Connection& connection) {
+  const pid_t pid = connection.peer().pid;
+  auto pipe = parking_.offer_pipe(pid, connection.peer().uid);
+  if (!pipe) {
+    if (pipe.error().code == ErrorCode::NotYet) look_for_new_clients();
+    return answers_.give(connection, propagate(pipe));
+  }
+  if (pipe->empty()) return answers_.give(connection, {});
+  const auto place = kernel_.open(*pipe, O_PATH | O_NOFOLLOW);
+  if (!place) return answers_.give(connection, propagate(place));
+  connection.answer(abi::CoreDumpPipe{*pipe}, place->get());
+}
+
+/// Not each time that somebody asks.
+void Agent::look_for_new_clients() {
+  if (clock_.now() < next_client_look_) return;
+  next_client_look_ = clock_.now() + between_client_looks;
+  for (const std::string& domain : domains_.names()) domains_.look_for_clients(domain);
+}
+
+/// In a memory file where it is longer than a message.
+void Agent::report_status(Connection& connection) const {
+  const abi::StatusDocument report{status_for(connection.asking())};
+  if (abi::encode(report).size() <= abi::wire_bytes_max - number_bytes) return connection.answer(report);
+  if (!connection.numbers()) {
+    return connection.answer(
+        abi::Refused{"the status is too long for this program, which is older than the agent", false});
+  }
+  const auto file = os::memory_file_with(report.json);
+  if (file) return connection.answer(abi::StatusDocument{}, file->get());
+  connection.answer(abi::Refused{"the status: " + to_string(file.error()), true});
+}
+
+void Agent::on_closed(Connection& connection) {
+  teller_.forget(connection.id());
+  injections_.on_closed(connection);
+  placements_.forget(connection.id());
+  deaths_.on_closed(connection);
+  endings_.on_closed(connection);
+  records_.save();
+}
+
+// --- faults
+// ---------------------------------------------------------------------------------------------------
+
+/// Whoever knows a process alone knows the domain in which that one began. One with a spare has said where it
+/// works now.
+void Agent::on_fault(const fault::Fault& fault) {
+  std::string domain = domain_meant(fault);
+  if (domain == fault.domain) return take_fault(fault);
+  fault::Fault placed = fault;
+  placed.domain = std::move(domain);
+  take_fault(placed);
+}
+
+/// Where it works, of a process with a spare. And an Xid may name who is no tenant, or none any more: of a
+/// client that is killed the line came after its end (H100).
+std::string Agent::domain_meant(const fault::Fault& fault) const {
+  if (is_of_spares_owner(fault)) {
+    const Process* const process = processes_.living(*fault.pid);
+    return process == nullptr ? fault.domain : process->domain();
+  }
+  if (fault.source != fault::FaultSource::Xid || !fault.pid || !fault.domain.empty()) return fault.domain;
+  std::string of_client = parking_.domain_of_client(*fault.pid);
+  return of_client.empty() ? recent_faults_.domain_of_ended(*fault.pid) : of_client;
+}
+
+/// One with a spare is a client of two: in the one that is held its old instance is still there.
+std::string Agent::domain_left_by(const Process& process) const {
+  if (!spares_.has(process.pid())) return process.domain();
+  for (const std::string& domain : domains_.names()) {
+    if (parking_.holds(domain)) return domain;
+  }
+  return process.domain();
+}
+
+/// That works, in a domain of its own.
+bool Agent::has_a_spare(pid_t pid) const {
+  const auto spare = spares_.report_of(pid);
+  return spare && !spare->spare_domain.empty();
+}
+
+/// And nothing in its words says in which of that process's domains it was.
+bool Agent::is_of_spares_owner(const fault::Fault& fault) const {
+  const fault::SourceTraits& source = fault::traits_of(fault.source);
+  return (source.is_uvm || source.has_process_alone) && fault.pid && spares_.has(*fault.pid);
+}
+
+/// Promotions first: a tenant waits for them, and nobody for anything else.
+void Agent::take_fault(const fault::Fault& fault) {
+  const std::string_view domain = fault.domain;
+  const bool is_sure = is_sure_of_domain(fault);
+  if (parking_.holds(fault.domain) && !says_of_reset(fault)) {
+    parking_.note_fault(fault);
+    return tell_fault(fault);
+  }
+  const bool ends_domain = is_sure && fault.conclusive && fault::ends_group(fault);
+  const auto means = is_sure ? pair::event_of(fault) : pair::EventType::DangerSeen;
+  if (!domain.empty()) pairs_.happened(FaultSeen{domain, means, ends_domain});
+  follow_up(fault, is_sure);
+  if (ends_domain && means == pair::EventType::FenceSeen) on_fell(fault.domain);
+  tell_fault(fault);
+}
+
+/// Whether or not it was parked.
+void Agent::on_fell(const std::string& domain) {
+  tally_.fell(domain);
+  parking_.on_fell(domain);
+}
+
+void Agent::tell_fault(const fault::Fault& fault) {
+  abi::Event event;
+  event.at_ns = to_ns(fault.when);
+  event.what = abi::EventKind::Fault;
+  event.tenant = fault.tenant.value_or("");
+  event.domain = fault.domain;
+  event.pid = fault.pid.value_or(0);
+  event.source = to_string(fault.source);
+  event.text = describe(fault);
+  teller_.tell(std::move(event));
+}
+
+void Agent::on_incident(const fault::Incident& incident) {
+  tally_.on_incident(incident);
+  if (incident.closed) records_.save_counts();
+}
+
+void Agent::follow_up(const fault::Fault& fault, bool is_sure) {
+  if (fault.domain.empty()) {
+    // The server of a domain's first client may not be known yet: MPS is asked, and the fault waits for that.
+    if (recent_faults_.put_off(fault)) domains_.refresh_servers();
+    return;
+  }
+  if (!fault.conclusive) return;
+  if (is_of_copy_engine(fault)) recent_faults_.take_memory_fault_back(fault.domain);
+  recent_faults_.note(fault.domain, is_sure ? confirmed_by(fault) : RecentFaults::Confirms::Nothing);
+  if (!fault::ends_group(fault)) return;
+  // MPS knows whether it is the domain that it happened to.
+  if (!is_sure) return domains_.look_for_faults();
+  domains_.note_fault(fault.domain);
+  deaths_.let_go_of(fault.domain);  // what ran there has ended
+  spares_.ask_all_to_leave(fault.domain);
+}
+
+/// What was missed may have been a fault's only word. It is no fence; MPS knows what has become of its
+/// clients.
+void Agent::on_gap(const watch::Gap& gap) {
+  abi::Event event;
+  event.what = abi::EventKind::Gap;
+  event.source = to_string(gap.source);
+  event.text = gap.text;
+  event.domain = gap.domain;
+  if (gap.pid) {
+    event.pid = *gap.pid;
+    const Process* process = processes_.living(*gap.pid);
+    event.tenant = process == nullptr ? "" : process->tenant();
+    if (process != nullptr) event.domain = process->domain();
+  }
+  teller_.tell(event);
+  if (!gap.danger) return;
+  pairs_.happened(DangerSeen{event.domain});
+  domains_.look_for_faults();
+}
+
+/// One that ends while there is no agent takes its clients' contexts along, and those that sleep do not know.
+void Agent::on_server(const std::string& domain, pid_t pid) {
+  if (!warm_standbys_.add_server(domain, pid)) return;
+  records_.save();
+  warm_standbys_.let_stand_by_in(domain);
+  // Faults that named it before it was known.
+  for (fault::Fault& fault : recent_faults_.take_of_server(pid)) {
+    fault.domain = domain;
+    on_fault(fault);
+  }
+}
+
+/// Its domain's server has started by now, or will.
+void Agent::on_gpu_opened(pid_t pid) {
+  holder_.look(pid);
+  parking_.on_gpu_opened(pid);
+  spares_.follow(pid);
+  const Process* process = processes_.living(pid);
+  if (process != nullptr && !warm_standbys_.knows_server_of(process->domain())) domains_.refresh_servers();
+}
+
+void Agent::tell_of(const Process& process, abi::EventKind what, std::string text) {
+  abi::Event event;
+  event.what = what;
+  event.tenant = process.tenant();
+  event.domain = process.domain();
+  event.pid = process.pid();
+  event.text = std::move(text);
+  teller_.tell(std::move(event));
+}
+
+/// With its spare driver instance. Whatever it does from now on, it does there.
+void Agent::on_moved(pid_t pid, const std::string& domain, const std::string& took) {
+  Process* const process = processes_.living(pid);
+  if (process == nullptr) return;
+  const std::string before = process->domain();
+  process->move_to(domain);
+  Tenant* const tenant = tenants_.find(process->tenant());
+  if (tenant != nullptr && tenant->active.pid == pid) tenant->active.domain = domain;
+  records_.save();
+  tell_of(*process, abi::EventKind::Moved,
+          fmt::format("from domain {} to domain {} ({})", before, domain, took));
+}
+
+void Agent::tell_spare(pid_t pid, const SpareReport& now) {
+  const Process* const process = processes_.living(pid);
+  if (process == nullptr) return;
+  detectors_.look_again(pid);  // each instance has an address space of its own
+  const char* const between = now.reason.empty() ? "" : ": ";
+  tell_of(*process, abi::EventKind::Spare, fmt::format("{}{}{}", to_string(now.state), between, now.reason));
+}
+
+/// An Xid names a client that comes to the driver's mind: often a neighbour of the culprit, and once a
+/// process of another domain that was just starting (seen on an H100, driver 580). Whoever were promoted then
+/// would meet an active that goes on. It does not mistake the MPS server. And a process with a spare is a
+/// client of two domains, and says of itself in which it works: MPS has to confirm that.
+bool Agent::is_sure_of_domain(const fault::Fault& fault) {
+  if (fault.source == fault::FaultSource::ProcessExit || is_of_spares_owner(fault)) return false;
+  if (fault.source != fault::FaultSource::Xid) return true;
+  if (fault.pid && domains_.domain_of_server(*fault.pid)) return true;
+  return recent_faults_.is_confirmed(fault.domain, fault.fault_class);
+}
+
+/// Of a domain that is held: the Xid that names its server once the channels are gone.
+bool Agent::says_of_reset(const fault::Fault& fault) {
+  return fault.source == fault::FaultSource::Xid && fault.xid == 43 && fault.pid &&
+         domains_.domain_of_server(*fault.pid) == fault.domain;
+}
+
+/// 20 clients needed up to 7 s to notice by themselves (H100, driver 580: results/h100/server-end.json).
+void Agent::on_clients_lost(const std::string& domain) {
+  pairs_.happened(ClientsLost{domain});
+  on_fell(domain);
+  deaths_.let_go_of(domain);
+  spares_.ask_all_to_leave(domain);
+  warm_standbys_.forget_ended_servers();
+  records_.save();
+}
+
+void Agent::tell_silence(const std::string& shelf, bool is_silent) {
+  abi::Event event;
+  event.what = is_silent ? abi::EventKind::ShelfSilent : abi::EventKind::ShelfAnswers;
+  event.text = shelf + (is_silent ? " does not say what it keeps of tenants' memory, and is asked again"
+                                  : " says again what it keeps of tenants' memory");
+  spdlog::warn("{}", event.text);
+  teller_.tell(std::move(event));
+}
+
+}  // namespace firebreak::agent

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/loop/rights.h"
+
+#include <fmt/format.h>
+
+#include "ground/base/overloaded.h"
+
+namespace firebreak::agent {
+namespace {
+
+/// One row each: what it needs, which tenant it names, and how the log calls it.
+struct Row {
+  Need need = Need::Nothing;
+  std::string_view tenant = {};
+  std::string_view audited = {};
+};
+
+Row row_of(const abi::Message& request) {
+  return std::visit(Overloaded{
+                        [](const abi::Join& of) {
+                          return Row{Need::Nothing, of.tenant, {}};
+                        },
+                        [](const abi::Rejoin& of) {
+                          return Row{Need::Nothing, of.tenant, {}};
+                        },
+                        [](const abi::StandDown&) { return Row{Need::Member}; },
+                        [](const abi::Publish&) { return Row{Need::Member}; },
+                        [](const abi::GiveAllocation&) { return Row{Need::Member}; },
+                        [](const abi::Listen&) { return Row{Need::Member}; },
+                        [](const abi::GiveListener&) { return Row{Need::Member}; },
+                        [](const abi::NextConnection&) { return Row{Need::Member}; },
+                        [](const abi::ReleaseConnection&) { return Row{Need::Member}; },
+                        [](const abi::Ready&) { return Row{Need::Member}; },
+                        [](const abi::Resumed&) { return Row{Need::Member}; },
+                        [](const abi::Finish&) { return Row{Need::Member}; },
+                        [](const abi::Injected&) { return Row{Need::Member}; },
+                        [](const abi::Output&) { return Row{Need::Member}; },
+                        [](const abi::Place& of) {
+                          return Row{Need::Owner, of.tenant, "place"};
+                        },
+                        [](const abi::Adopt& of) {
+                          return Row{Need::Owner, of.tenant, "adopt"};
+                        },
+                        [](const abi::EndProcess& of) {
+                          return Row{Need::Owner, of.tenant, "end_process"};
+                        },
+                        [](const abi::EndTenant& of) {
+                          return Row{Need::Owner, of.tenant, "end_tenant"};
+                        },
+                        [](const abi::Inject& of) {
+                          return Row{Need::Owner, of.tenant, "inject"};
+                        },
+                        [](const abi::HandOver& of) {
+                          return Row{Need::Owner, of.tenant, "hand_over"};
+                        },
+                        // Of the process that asks, by its number.
+                        [](const abi::GiveCoreDumpPipe&) { return Row{Need::Nothing}; },
+                        [](const abi::CoreDumpMode&) { return Row{Need::Nothing}; },
+                        [](const abi::StatusRequest&) { return Row{Need::Nothing}; },
+                        [](const abi::Subscribe&) { return Row{Need::Nothing}; },
+                        [](const abi::Shutdown&) {
+                          return Row{Need::Operator, {}, "shutdown"};
+                        },
+                        [](const auto&) { return Row{}; },
+                    },
+                    request);
+}
+
+}  // namespace
+
+Need need_of(const abi::Message& request) { return row_of(request).need; }
+
+std::string_view tenant_named_by(const abi::Message& request) { return row_of(request).tenant; }
+
+std::string_view audited_name(const abi::Message& request) { return row_of(request).audited; }
+
+Status may_ask(const Asking& who, const abi::Message& request, const std::optional<uid_t>& owner) {
+  if (who.entrance == Entrance::Operators) return {};
+  if (who.entrance == Entrance::Observers && !std::holds_alternative<abi::StatusRequest>(request))
+    return fail(ErrorCode::PermissionDenied, "this socket is for the status alone");
+  const Row row = row_of(request);
+  if (row.need == Need::Operator)
+    return fail(ErrorCode::PermissionDenied, "that is for an operator to ask", "use the operators' socket");
+  if (!row.tenant.empty() && !who.bound.empty() && row.tenant != who.bound) {
+    return fail(ErrorCode::PermissionDenied, fmt::format("this connection is tenant '{}' alone", who.bound));
+  }
+  if (row.need == Need::Owner && owner && *owner != who.user) {
+    return fail(ErrorCode::PermissionDenied, fmt::format("tenant '{}' is another user's", row.tenant));
+  }
+  return {};
+}
+
+bool may_see(const Asking& who, const std::optional<uid_t>& owner) {
+  return who.entrance != Entrance::Tenants || owner == who.user;
+}
+
+}  // namespace firebreak::agent

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/pairs/follower.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "ground/base/text.h"
+#include "ground/os/processes.h"
+
+namespace firebreak::agent {
+namespace {
+
+/// A chain of parents is short, and one that changes while it is read may be a circle.
+constexpr int most_ancestors = 64;
+
+/// A process's own word: it may hold anything.
+std::string one_word(std::string text) {
+  std::erase(text, '\n');
+  return printable(text);
+}
+
+}  // namespace
+
+Status Follower::follow(pid_t pid, const std::string& tenant, const std::string& domain,
+                        const IsStillIt& is_still_it) {
+  // First: what it has already, a guard, is told of at once.
+  const auto added = at_.processes.add(at_.kernel, pid, tenant, domain);
+  if (!added) return propagate(added);
+  if (is_still_it && !is_still_it()) {
+    at_.processes.take_living(pid);
+    return fail(ErrorCode::NotFound, fmt::format("process {} is another one by now", pid));
+  }
+  const auto named = tenant.empty() ? std::nullopt : std::optional(tenant);
+  if (auto followed = at_.detectors.follow({pid, 0, domain, named}); !followed) {
+    at_.processes.take_living(pid);
+    return followed;
+  }
+  at_.holder.follow(pid, (*added)->pidfd());
+  at_.parking.follow(pid, domain);
+  return {};
+}
+
+void Follower::follow_progress(const Tenant& tenant) {
+  auto read = [this, name = tenant.name(), pid = tenant.active.pid]() -> std::optional<std::uint64_t> {
+    Tenant* found = at_.tenants.find(name);
+    if (found == nullptr || found->active.pid != pid) return std::nullopt;
+    return found->progress();
+  };
+  if (auto followed = at_.detectors.follow_progress(tenant.active.pid, std::move(read)); !followed)
+    spdlog::warn("a hang of {} would not be seen: {}", tenant.name(), to_string(followed.error()));
+}
+
+bool Follower::is_ours(pid_t pid) const {
+  const Process* process = at_.processes.living(pid);
+  return process != nullptr && !process->stranger;
+}
+
+void Follower::on_clients(const std::string& domain, const mps::ClientList& answer) {
+  const mps::ClientList clients{answer.asked, at_.parking.without_ours(domain, answer.pids)};
+  std::erase_if(not_followed_, [&](const auto& each) {
+    return each.second == domain && std::ranges::count(clients.pids, each.first) == 0;
+  });
+  // First: who is named for a fault depends on who is watched.
+  for (const pid_t pid : clients.pids) {
+    const bool is_known = at_.processes.knows(pid) || not_followed_.contains(pid);
+    if (!is_known) meet_stranger(domain, pid);
+  }
+  at_.detectors.note_clients(domain, clients);
+}
+
+void Follower::meet_stranger(const std::string& domain, pid_t pid) {
+  Stranger stranger = describe_stranger(pid);
+  abi::Event event;
+  event.what = abi::EventKind::Foreign;
+  event.domain = domain;
+  event.pid = pid;
+  event.text = fmt::format("{} of user {} is a client of domain {}: {}", stranger.name, stranger.user, domain,
+                           stranger.came);
+  const Status followed = follow(pid, "", domain);
+  if (followed) {
+    Process& process = *at_.processes.living(pid);
+    process.stranger = std::move(stranger);
+    process.become(ProcessState::Running);
+  } else {
+    at_.processes.take_living(pid);
+    not_followed_[pid] = domain;
+    event.text += "; it cannot be followed: " + to_string(followed.error());
+  }
+  spdlog::warn("process {}: {}", pid, event.text);
+  at_.teller.tell(std::move(event));
+}
+
+Stranger Follower::describe_stranger(pid_t pid) const {
+  const auto read = [&](pid_t whose, const char* file) {
+    return at_.kernel.read_file(os::proc_folder(whose) + "/" + file).value_or("");
+  };
+  const std::string name = one_word(read(pid, "comm"));
+  const auto user = os::user_in(read(pid, "status"));
+  Stranger stranger{name.empty() ? "?" : name, user ? std::to_string(*user) : "?", "not placed by us"};
+  pid_t ancestor = pid;
+  for (int i = 0; i < most_ancestors && ancestor > 1; ++i) {
+    ancestor = os::parent_of(at_.kernel, ancestor);
+    if (!is_ours(ancestor)) continue;
+    stranger.came = fmt::format("not placed by us, but by process {} of tenant {}", ancestor,
+                                at_.processes.living(ancestor)->tenant());
+    break;
+  }
+  return stranger;
+}
+
+}  // namespace firebreak::agent

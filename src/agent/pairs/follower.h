@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Whom the agent follows: the tenants' processes, and clients of our domains that nobody has placed there.
+/// Whoever knows a domain's directory can join it, and the faults of such a stranger end our tenants as any
+/// neighbour's.
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <map>
+#include <string>
+
+#include "agent/endings/hold/holder.h"
+#include "agent/loop/surroundings.h"
+#include "agent/parking/parking.h"
+#include "agent/tenants/process.h"
+#include "agent/tenants/teller.h"
+#include "agent/tenants/tenants.h"
+#include "ground/base/result.h"
+#include "ground/os/kernel.h"
+
+namespace firebreak::agent {
+
+/// Belongs to the loop's thread.
+class Follower {
+ public:
+  struct Knows {
+    os::Kernel& kernel;
+    Detectors& detectors;
+    hold::Holder& holder;
+    Processes& processes;
+    Tenants& tenants;
+    Teller& teller;
+    Parking& parking;
+  };
+  explicit Follower(Knows knows) : at_(knows) {}
+
+  /// Whether a number is still of the process that is meant. Asked once that is open, so that the number
+  /// means no other one from then on.
+  using IsStillIt = std::function<bool()>;
+  /// `tenant`: empty for a stranger. NotFound: there is no such process, or another one has the number.
+  Status follow(pid_t pid, const std::string& tenant, const std::string& domain,
+                const IsStillIt& is_still_it = nullptr);
+  /// Its active's heartbeats, where it has any: without them a long step cannot be told from a hang.
+  void follow_progress(const Tenant& tenant);
+  /// All clients of a domain, as MPS names them.
+  void on_clients(const std::string& domain, const mps::ClientList& clients);
+  /// Whether that is a tenant's process.
+  bool is_ours(pid_t pid) const;
+
+ private:
+  void meet_stranger(const std::string& domain, pid_t pid);
+  Stranger describe_stranger(pid_t pid) const;
+
+  Knows at_;
+  std::map<pid_t, std::string> not_followed_;  ///< strangers that were told and are gone; their domains
+};
+
+}  // namespace firebreak::agent

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/parking/park/dump_pipe.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <bit>
+#include <span>
+#include <utility>
+
+#include "agent/parking/park/core_dump_file.h"
+#include "ground/base/clock.h"
+#include "ground/os/file.h"
+
+namespace firebreak::park {
+namespace {
+
+constexpr std::size_t narrow_bytes = 4096;
+constexpr std::size_t wide_bytes = std::size_t{1} << 20;
+/// While its process is held: where a writer does not fill its pages, up to half of that is not seen.
+constexpr std::size_t held_bytes_max = std::size_t{64} << 10;
+constexpr std::size_t bytes_free = 64;
+constexpr std::size_t bytes_a_read = std::size_t{1} << 20;
+
+}  // namespace
+
+std::size_t DumpBudget::take(std::size_t wanted_bytes) {
+  const std::size_t taken = std::min(wanted_bytes, left_bytes_);
+  left_bytes_ -= taken;
+  return taken;
+}
+
+BudgetedBytes& BudgetedBytes::operator=(BudgetedBytes&& other) noexcept {
+  if (this == &other) return *this;
+  clear();
+  budget_ = other.budget_;
+  bytes_ = std::exchange(other.bytes_, {});
+  counted_bytes_ = std::exchange(other.counted_bytes_, 0);
+  return *this;
+}
+
+std::size_t BudgetedBytes::add(std::span<const std::byte> more) {
+  const std::size_t free_bytes = std::min(more.size(), bytes_free - std::min(bytes_free, bytes_.size()));
+  const std::size_t counted = budget_->take(more.size() - free_bytes);
+  counted_bytes_ += counted;
+  const auto kept = more.first(free_bytes + counted);
+  bytes_.insert(bytes_.end(), kept.begin(), kept.end());
+  return kept.size();
+}
+
+void BudgetedBytes::clear() {
+  budget_->give_back(std::exchange(counted_bytes_, 0));
+  bytes_ = {};
+}
+
+Result<DumpPipe> DumpPipe::open(os::Kernel& kernel, const std::string& path,
+                                std::shared_ptr<DumpBudget> budget) {
+  if (auto made = os::make_fifo(path); !made) return propagate(made);
+  auto fd = kernel.open(path, O_RDONLY | O_NONBLOCK);
+  if (!fd) return propagate(fd);
+  const std::size_t room_bytes = os::resize_pipe(*fd, narrow_bytes);
+  return DumpPipe(kernel, std::move(*fd), room_bytes, std::move(budget));
+}
+
+void DumpPipe::let_end() {
+  if (std::exchange(may_end_, true)) return;
+  room_bytes_ = os::resize_pipe(fd_, wide_bytes);
+  if (state_ == State::Nearly) state_ = State::Writing;
+}
+
+/// Of what follows; 0: one more, and the writer could be through. What the pipe holds it has written.
+std::size_t DumpPipe::bytes_wanted() const {
+  const DumpLength length = length_of_dump(bytes());
+  if (may_end_) {
+    // One more than there is to come shows that more comes.
+    const bool is_within = length.is_known && length.bytes >= came_bytes_;
+    return is_within ? std::min(length.bytes - came_bytes_ + 1, bytes_a_read) : bytes_a_read;
+  }
+  if (!length.is_known)
+    return length.bytes > came_bytes_ ? std::min(length.bytes - came_bytes_, bytes_a_read) : bytes_a_read;
+  const std::size_t held = room_bytes_ + 1;
+  return length.bytes > came_bytes_ + held ? std::min(length.bytes - came_bytes_ - held, bytes_a_read) : 0;
+}
+
+/// It never becomes less: the kernel refuses that while more is in it.
+void DumpPipe::make_room() {
+  const DumpLength length = length_of_dump(bytes());
+  if (may_end_ || length.bytes <= came_bytes_) return;
+  const std::size_t quarter = std::min(std::bit_floor((length.bytes - came_bytes_) / 4), held_bytes_max);
+  if (quarter > room_bytes_) room_bytes_ = os::resize_pipe(fd_, quarter);
+}
+
+bool DumpPipe::look_ahead() {
+  if (state_ != State::Nearly || is_cut_) return true;
+  const auto waiting = os::peek_pipe(fd_, room_bytes_);
+  if (waiting.size() > ahead_bytes_) {
+    ahead_bytes_ += bytes_.add(std::span(waiting).subspan(ahead_bytes_));
+  }
+  const DumpLength length = length_of_dump(bytes());
+  return !length.is_known || bytes().size() + narrow_bytes >= length.bytes;
+}
+
+void DumpPipe::take(std::span<const std::byte> piece) {
+  came_bytes_ += piece.size();
+  const std::size_t known = std::min(piece.size(), ahead_bytes_);
+  ahead_bytes_ -= known;
+  const auto news = piece.subspan(known);
+  const std::size_t room = is_cut_ ? 0 : bytes_max - std::min(bytes_max, bytes().size());
+  is_cut_ |= bytes_.add(news.first(std::min(news.size(), room))) < news.size();
+}
+
+/// The end of a pipe that nobody has opened yet looks like the end of a dump, but to poll().
+bool DumpPipe::has_hung_up() const {
+  const int fd = fd_.get();
+  const auto ready = kernel_->poll(std::span(&fd, 1), Milliseconds(0));
+  return ready && !ready->empty();
+}
+
+DumpPipe::State DumpPipe::read() {
+  if (state_ == State::Done) return state_;
+  const std::size_t wanted = bytes_wanted();
+  if (wanted == 0) return state_ = State::Nearly;
+  std::vector<std::byte> piece(wanted);
+  const auto got = kernel_->read(fd_, piece);
+  if (!got) {
+    if (got.error().code != ErrorCode::Unavailable) state_ = State::Done;
+    return state_;
+  }
+  if (*got == 0) {
+    if (state_ == State::Writing || has_hung_up()) state_ = State::Done;
+    return state_;
+  }
+  state_ = State::Writing;
+  take(std::span(piece).first(*got));
+  if (const DumpLength length = length_of_dump(bytes()); !length.is_known && length.bytes == 0) let_end();
+  make_room();
+  if (bytes_wanted() == 0) state_ = State::Nearly;
+  return state_;
+}
+
+void DumpPipe::clear() {
+  bytes_.clear();
+  ahead_bytes_ = 0;
+}
+
+}  // namespace firebreak::park

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ground/base/result.h"
+#include "ground/os/fd.h"
+#include "ground/os/kernel.h"
+
+namespace firebreak::park {
+
+/// What all dumps together may take of the agent's memory. Thread safe: no; belongs to the loop's thread.
+class DumpBudget {
+ public:
+  explicit DumpBudget(std::size_t bytes = std::size_t{1} << 30) : left_bytes_(bytes) {}
+  /// As many as there are, `wanted_bytes` at most.
+  std::size_t take(std::size_t wanted_bytes);
+  void give_back(std::size_t bytes) { left_bytes_ += bytes; }
+
+ private:
+  std::size_t left_bytes_;
+};
+
+/// Bytes that count against a budget, until this goes. The first 64 do not: they say how long the dump is.
+class BudgetedBytes {
+ public:
+  explicit BudgetedBytes(std::shared_ptr<DumpBudget> budget) : budget_(std::move(budget)) {}
+  BudgetedBytes(BudgetedBytes&& other) noexcept
+      : budget_(other.budget_),
+        bytes_(std::exchange(other.bytes_, {})),
+        counted_bytes_(std::exchange(other.counted_bytes_, 0)) {}
+  BudgetedBytes& operator=(BudgetedBytes&& other) noexcept;
+  ~BudgetedBytes() { clear(); }
+
+  /// The first ones that the budget has room for; answers how many.
+  std::size_t add(std::span<const std::byte> more);
+  void clear();
+  std::span<const std::byte> all() const { return bytes_; }
+
+ private:
+  std::shared_ptr<DumpBudget> budget_;
+  std::vector<std::byte> bytes_;
+  std::size_t counted_bytes_ = 0;  ///< against the budget
+};
+
+/// The named pipe that one process dumps into. As long as it is not read its process stands still in the
+/// middle of its dump, since the pipe is much smaller than a dump (250 KB of an idle client, 16 MB of
+/// PyTorch). Once it is read the pipe has room for a quarter of what comes, 64 KiB at most.
+class DumpPipe {
+ public:
+  /// What is read of one dump at most; what comes after that is read and thrown away. Who it was stands in
+  /// the headers at the end. PyTorch has dumps of 91 MB while it trains (H100).
+  static constexpr std::size_t bytes_max = std::size_t{512} << 20;
+
+  /// Makes it where it is missing, for the users who have access to its folder. Whoever begins to write into
+  /// it before this finds a reader now.
+  /// `budget`: shared by all whose bytes it bounds.
+  static Result<DumpPipe> open(os::Kernel& kernel, const std::string& path,
+                               std::shared_ptr<DumpBudget> budget = std::make_shared<DumpBudget>());
+
+  enum class State {
+    Silent,   ///< nobody has dumped
+    Writing,  ///< a dump has begun
+    Nearly,   ///< what is left is one byte more than the pipe holds: its process stands still in it
+    Done,     ///< and is complete, or its writer is gone
+  };
+
+  /// Takes what there is, 1 MiB at most, and never waits. Stops so that what is left is more than the pipe
+  /// holds, and its process does not go on, until let_end(). What is no dump, or not longer than that, is not
+  /// held.
+  State read();
+  /// In that state: adds to bytes() what waits in the pipe, and leaves it there. Whether that is all but the
+  /// last 4 KiB, a page of which part was read: the process may still be writing, or fill the pipe with less.
+  bool look_ahead();
+  /// From now on the whole of it is read, through a wide pipe.
+  void let_end();
+  State state() const { return state_; }
+  int fd() const { return fd_.get(); }
+  const os::Fd& descriptor() const { return fd_; }
+  std::span<const std::byte> bytes() const { return bytes_.all(); }
+  /// How many were read, those that were thrown away, too.
+  std::size_t came_bytes() const { return came_bytes_; }
+  /// More came than bytes_max, or than the budget had room for.
+  bool is_cut() const { return is_cut_; }
+  /// Forgets what it has read.
+  void clear();
+
+ private:
+  DumpPipe(os::Kernel& kernel, os::Fd fd, std::size_t room_bytes, std::shared_ptr<DumpBudget> budget)
+      : kernel_(&kernel), fd_(std::move(fd)), bytes_(std::move(budget)), room_bytes_(room_bytes) {}
+
+  std::size_t bytes_wanted() const;
+  void take(std::span<const std::byte> piece);
+  void make_room();
+  bool has_hung_up() const;
+
+  os::Kernel* kernel_;
+  os::Fd fd_;
+  State state_ = State::Silent;
+  BudgetedBytes bytes_;
+  std::size_t came_bytes_ = 0;
+  std::size_t ahead_bytes_ = 0;  ///< of bytes_, those that wait in the pipe still
+  std::size_t room_bytes_;       ///< in the pipe
+  bool may_end_ = false;
+  bool is_cut_ = false;
+};
+
+}  // namespace firebreak::park

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/parking/parked_incidents.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <ctime>
+#include <string_view>
+
+#include "agent/parking/park/core_dump_file.h"
+#include "ground/os/processes.h"
+
+namespace firebreak::agent {
+namespace {
+
+/// Of one dump on the disk.
+constexpr std::size_t dump_bytes_max = std::size_t{128} << 20;
+constexpr const char* still_there = "was there when the domain fell";
+constexpr const char* has_left = "left, or ended, before the domain fell";
+constexpr const char* is_culprit = "raised an exception of its own";
+
+}  // namespace
+
+void ParkedIncidents::open() {
+  if (const Status opened = folder_.open(); !opened)
+    spdlog::warn("reports of faults can be read by root alone: {}", to_string(opened.error()));
+}
+
+ParkedIncidents::Incident* ParkedIncidents::incident_of(const std::string& domain) {
+  const auto found = incidents_.find(domain);
+  return found == incidents_.end() ? nullptr : &found->second;
+}
+
+void ParkedIncidents::begin(const std::string& domain, const Clients& clients) {
+  Incident& incident = incidents_[domain] = Incident{};
+  incident.since = clock_.now();
+  const std::tm now = fmt::gmtime(std::time(nullptr));
+  incident.when = fmt::format("{:%Y-%m-%d %H:%M:%S}", now);
+  incident.stamp = fmt::format("{:%Y%m%dT%H%M%SZ}", now);
+  for (const auto& [pid, name] : clients) incident.clients[pid] = {name, "goes on"};
+}
+
+void ParkedIncidents::note(const std::string& domain, const std::string& what) {
+  Incident* incident = incident_of(domain);
+  if (incident == nullptr || incident->is_over) return;
+  incident->timeline.push_back({to_ms(clock_.now() - incident->since), what});
+  write_all(*incident);
+}
+
+void ParkedIncidents::note_exit(const std::string& domain, pid_t pid) {
+  Incident* incident = incident_of(domain);
+  if (incident == nullptr || incident->is_over) return;
+  const auto client = incident->clients.find(pid);
+  if (client == incident->clients.end()) return;
+  if (!incident->culprits.contains(pid)) client->second.became = has_left;
+  note(domain, client->second.name + " has ended");
+}
+
+void ParkedIncidents::name(const std::string& domain, pid_t pid, const std::string& name,
+                           const fault::CoreDumpException& exception) {
+  Incident* incident = incident_of(domain);
+  if (incident == nullptr || incident->is_over) return;
+  culprit_of(*incident, domain, pid, name).evidence.exception = exception;
+  note(domain, name + " is named: " + exception.type);
+}
+
+void ParkedIncidents::keep_dump(const std::string& domain, pid_t pid, const std::string& name,
+                                std::span<const std::byte> dump, bool is_cut) {
+  Incident* incident = incident_of(domain);
+  // Of a domain that was not parked.
+  const bool is_new = incident == nullptr || (incident->is_over && !incident->clients.contains(pid));
+  if (is_new) begin(domain, {{pid, name}});
+  incident = incident_of(domain);
+  Culprit& culprit = culprit_of(*incident, domain, pid, name);
+  if (const auto exception = park::own_exception_in(dump); exception && *exception)
+    culprit.evidence.exception = **exception;
+  const auto kept = dump.first(std::min(dump.size(), dump_bytes_max));
+  culprit.evidence.dump_bytes = kept.size();
+  culprit.evidence.is_cut = is_cut || kept.size() < dump.size();
+  incident->timeline.push_back(
+      {to_ms(clock_.now() - incident->since), "the core dump of " + name + " is complete"});
+  write(*incident, culprit, kept);
+}
+
+void ParkedIncidents::end(const std::string& domain) {
+  Incident* incident = incident_of(domain);
+  if (incident == nullptr || incident->is_over) return;
+  for (auto& [pid, client] : incident->clients) {
+    const bool is_left = client.became == has_left || incident->culprits.contains(pid);
+    if (!is_left) client.became = still_there;
+  }
+  note(domain, "the domain has fallen");
+  incident->is_over = true;
+}
+
+ParkedIncidents::Culprit& ParkedIncidents::culprit_of(Incident& incident, const std::string& domain,
+                                                      pid_t pid, const std::string& name) {
+  const auto [found, is_new] = incident.culprits.try_emplace(pid);
+  Culprit& culprit = found->second;
+  if (!is_new) return culprit;
+  culprit.evidence.id = incident.stamp + "-" + name;
+  culprit.evidence.when = incident.when;
+  culprit.evidence.name = name;
+  culprit.evidence.domain = domain;
+  culprit.evidence.pid = pid;
+  culprit.owner = owner_of(pid);
+  if (const auto client = incident.clients.find(pid); client != incident.clients.end())
+    client->second.became = is_culprit;
+  return culprit;
+}
+
+void ParkedIncidents::write(Incident& incident, Culprit& culprit,
+                            std::optional<std::span<const std::byte>> dump) {
+  park::Evidence& evidence = culprit.evidence;
+  evidence.timeline = incident.timeline;
+  evidence.affected.clear();
+  for (const auto& [pid, client] : incident.clients) {
+    if (pid != evidence.pid) evidence.affected.push_back(client);
+  }
+  const Status kept =
+      dump ? folder_.keep(evidence, culprit.owner, *dump) : folder_.keep(evidence, culprit.owner);
+  if (!kept) return spdlog::warn("{} is not kept in {}: {}", evidence.id, path_, to_string(kept.error()));
+  if (dump) spdlog::info("the core dump of process {} is {}/{}.cudacore", evidence.pid, path_, evidence.id);
+}
+
+void ParkedIncidents::write_all(Incident& incident) {
+  for (auto& [pid, culprit] : incident.culprits) write(incident, culprit);
+}
+
+/// Of what is gone already: ours, which is the safe one.
+uid_t ParkedIncidents::owner_of(pid_t pid) {
+  const auto status = kernel_.read_file(os::proc_folder(pid) + "/status");
+  return os::user_in(status.value_or("")).value_or(::geteuid());
+}
+
+}  // namespace firebreak::agent

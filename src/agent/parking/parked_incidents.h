@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What is written down of exceptions in parked domains, for `firebreak report`
+/// (agent/parking/park/evidence.h).
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "agent/faults/fault/core_dump.h"
+#include "agent/parking/park/evidence_folder.h"
+#include "ground/base/clock.h"
+#include "ground/os/kernel.h"
+
+namespace firebreak::agent {
+
+/// Belongs to the loop's thread. A report is there from the moment when its culprit is named, and is written
+/// anew as more becomes known. What cannot be written is logged, and does no harm.
+class ParkedIncidents {
+ public:
+  ParkedIncidents(os::Kernel& kernel, const Clock& clock, const std::string& folder)
+      : kernel_(kernel),
+        clock_(clock),
+        folder_(folder, {},
+                [&kernel](const os::Fd& file, uid_t user) { return kernel.give_file(file, user); }),
+        path_(folder) {}
+
+  /// The folder is there.
+  void open();
+  /// By pid, as they are called.
+  using Clients = std::map<pid_t, std::string>;
+  /// The first word of an exception in that domain; whoever was there then is among those affected.
+  void begin(const std::string& domain, const Clients& clients);
+  void note(const std::string& domain, const std::string& what);
+  /// It has ended.
+  void note_exit(const std::string& domain, pid_t pid);
+  void name(const std::string& domain, pid_t pid, const std::string& name,
+            const fault::CoreDumpException& exception);
+  /// It names its process itself.
+  void keep_dump(const std::string& domain, pid_t pid, const std::string& name,
+                 std::span<const std::byte> dump, bool is_cut);
+  /// The domain has fallen. Its culprits' dumps may still come.
+  void end(const std::string& domain);
+
+ private:
+  struct Culprit {
+    park::Evidence evidence;
+    uid_t owner = 0;
+  };
+  struct Incident {
+    Monotonic since{};
+    std::string when;
+    std::string stamp;  ///< how ids begin
+    bool is_over = false;
+    std::vector<park::Moment> timeline;
+    std::map<pid_t, park::Affected> clients;
+    std::map<pid_t, Culprit> culprits;
+  };
+
+  Incident* incident_of(const std::string& domain);
+  Culprit& culprit_of(Incident& incident, const std::string& domain, pid_t pid, const std::string& name);
+  void write(Incident& incident, Culprit& culprit, std::optional<std::span<const std::byte>> dump = {});
+  void write_all(Incident& incident);
+  uid_t owner_of(pid_t pid);
+
+  os::Kernel& kernel_;
+  const Clock& clock_;
+  park::EvidenceFolder folder_;
+  std::string path_;
+  std::map<std::string, Incident> incidents_;  ///< the last one of each domain
+};
+
+}  // namespace firebreak::agent

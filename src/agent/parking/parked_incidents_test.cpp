@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/parking/parked_incidents.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <optional>
+
+#include "ground/os/file.h"
+#include "ground/os/real_kernel.h"
+#include "ground/os/self.h"
+#include "tests/doubles/park/test_dump.h"
+
+namespace firebreak::agent {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+const std::string culprits_dump =
+    park::test::dump_of({park::test::code("load_word", 0x7f00dead0000, 0x100), park::test::sms(6),
+                         park::test::warps(2, false), park::test::lanes(6)});
+
+class ParkedIncidentsTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto made = os::TemporaryDirectory::create();
+    ASSERT_TRUE(made) << to_string(made.error());
+    directory_.emplace(std::move(*made));
+    path_ = directory_->path();
+    incidents_.emplace(kernel_, clock_, path_);
+  }
+  park::Evidence only() const {
+    const auto ids = park::evidence_ids(path_);
+    EXPECT_EQ(ids.size(), 1u);
+    auto read = ids.empty() ? fail(ErrorCode::NotFound, "none") : park::read_evidence(path_, ids.front());
+    EXPECT_TRUE(read) << to_string(read.error());
+    return read ? *read : park::Evidence{};
+  }
+  void name() {
+    incidents_->begin("a", {{culprit, "rogue-1"}, {12, "llm-12"}, {13, "13"}});
+    clock_.advance(Milliseconds(40));
+    fault::CoreDumpException exception;
+    exception.type = "CUDBG_EXCEPTION_WARP_MISALIGNED_ADDRESS";
+    incidents_->name("a", culprit, "rogue-1", exception);
+  }
+  void keep_dump() {
+    incidents_->keep_dump("a", culprit, "rogue-1", std::as_bytes(std::span(culprits_dump)), false);
+  }
+
+  const pid_t culprit = os::own_pid();
+  os::RealKernel kernel_;
+  FakeClock clock_;
+  std::optional<os::TemporaryDirectory> directory_;
+  std::string path_;
+  std::optional<ParkedIncidents> incidents_;
+};
+
+TEST_F(ParkedIncidentsTest, NothingIsWrittenBeforeSomebodyIsNamed) {
+  incidents_->begin("a", {{12, "llm-12"}});
+  incidents_->note("a", "halted");
+  EXPECT_THAT(park::evidence_ids(path_), IsEmpty());
+}
+
+TEST_F(ParkedIncidentsTest, TheReportIsThereAsSoonAsTheCulpritIsNamed) {
+  name();
+  const park::Evidence read = only();
+  EXPECT_THAT(read.id, HasSubstr("Z-rogue-1"));
+  EXPECT_EQ(read.name, "rogue-1");
+  EXPECT_EQ(read.domain, "a");
+  EXPECT_EQ(read.exception.type, "CUDBG_EXCEPTION_WARP_MISALIGNED_ADDRESS");
+  ASSERT_EQ(read.timeline.size(), 1u);
+  EXPECT_DOUBLE_EQ(read.timeline[0].ms, 40);
+  EXPECT_EQ(read.dump_bytes, 0u);
+  ASSERT_EQ(read.affected.size(), 2u) << "all but the culprit";
+  EXPECT_EQ(read.affected[0].became, "goes on");
+}
+
+TEST_F(ParkedIncidentsTest, ItsDumpSaysMoreAndIsKept) {
+  name();
+  keep_dump();
+  const park::Evidence read = only();
+  EXPECT_EQ(read.exception.kernel, "load_word");
+  EXPECT_EQ(read.exception.program_counter, 0x7f00dead0050U);
+  EXPECT_EQ(read.dump_bytes, culprits_dump.size());
+  EXPECT_EQ(kernel_.read_file(park::dump_path_of(path_, read.id)).value(), culprits_dump);
+}
+
+TEST_F(ParkedIncidentsTest, WhatBecameOfTheOthersIsSaid) {
+  name();
+  incidents_->note_exit("a", 12);
+  incidents_->note_exit("a", 99);  // whom nobody knows
+  incidents_->end("a");
+  const park::Evidence read = only();
+  ASSERT_EQ(read.affected.size(), 2u);
+  EXPECT_EQ(read.affected[0].became, "left, or ended, before the domain fell");
+  EXPECT_EQ(read.affected[1].became, "was there when the domain fell");
+  EXPECT_EQ(read.timeline.back().what, "the domain has fallen");
+}
+
+TEST_F(ParkedIncidentsTest, WhatComesAfterTheFallIsNoPartOfItButADump) {
+  name();
+  incidents_->end("a");
+  incidents_->note("a", "the next one");
+  incidents_->note_exit("a", 12);
+  keep_dump();
+  const park::Evidence read = only();
+  EXPECT_EQ(read.affected[0].became, "was there when the domain fell");
+  EXPECT_THAT(read.timeline.back().what, HasSubstr("the core dump of rogue-1 is complete"));
+  EXPECT_EQ(read.dump_bytes, culprits_dump.size());
+}
+
+TEST_F(ParkedIncidentsTest, WhoIsNamedAfterTheFallIsNoneOfItsCulprits) {
+  name();
+  incidents_->end("a");
+  incidents_->name("a", 12, "llm-12", {});
+  incidents_->begin("a", {{12, "llm-12"}});
+  EXPECT_EQ(only().name, "rogue-1");
+  EXPECT_EQ(only().affected.front().became, "was there when the domain fell");
+}
+
+TEST_F(ParkedIncidentsTest, ADumpOfADomainThatWasNotParkedIsKeptToo) {
+  keep_dump();
+  EXPECT_EQ(only().exception.kernel, "load_word");
+}
+
+TEST_F(ParkedIncidentsTest, DomainsHaveNothingToDoWithEachOther) {
+  name();
+  incidents_->note("b", "something");
+  incidents_->end("b");
+  EXPECT_EQ(only().timeline.size(), 1u);
+}
+
+}  // namespace
+}  // namespace firebreak::agent

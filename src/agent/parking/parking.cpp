@@ -1,0 +1,850 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/parking/parking.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "agent/parking/park/core_dump_file.h"
+#include "ground/os/file.h"
+#include "ground/os/processes.h"
+#include "ground/os/self.h"
+#include "ground/os/socket.h"
+#include "shared/dump_mode/mode.h"
+
+namespace firebreak::agent {
+namespace {
+
+constexpr Milliseconds between_client_looks{500};
+constexpr Milliseconds between_leaving_looks{5};
+/// A client's driver puts its code together before its dump begins: 99 ms after the first with 16 MB of it
+/// (PyTorch's small layers), 510 to 650 ms with 91 MB (training). Who is read before the others have begun
+/// keeps them from it (H100).
+constexpr Milliseconds begin_limit{2'000};
+/// After a trap a client's driver may answer its MPS server at once that it does not dump, and its kernels
+/// then stand still for good (H200, docs/parking.md). Since the culprit's name. The driver itself lets others
+/// go on after 4 s.
+constexpr Milliseconds never_begins_after{4'000};
+/// After any other exception it was seen where 62 or 63 instances were left behind, and the server stood
+/// still for 33 to 36 s (H200, results/h200/spare-guarded-2.json, spare-alone.json). Kernels that come later
+/// may keep a client from its dump for as long as the driver waits, so this is well beyond that.
+constexpr Milliseconds never_begins_after_others{12'000};
+/// For those that have not opened the GPU yet, as far as we know.
+constexpr Milliseconds begin_limit_of_beginners{300};
+/// A dump is complete some 60 ms after the exception (H100). The driver itself was seen to wait for 4 s.
+constexpr Milliseconds name_limit{6'000};
+/// The reset was seen to take up to 4 s (H100).
+constexpr Milliseconds fall_limit{6'000};
+constexpr Milliseconds culprit_grace{2'000};
+/// Blocks of the others that share the halted multiprocessor stand still until the GPU takes turns between
+/// domains (H100). So many turns, in such distances.
+constexpr Milliseconds between_turns{25};
+constexpr int turns_max = 16;
+/// A culprit that stands still writes the rest of its dump within that.
+constexpr Milliseconds dump_limit{1'000};
+/// A process that stands still in its dump writes nothing more for so many looks.
+constexpr Milliseconds between_looks_ahead{1};
+constexpr int looks_ahead_max = 10;
+/// A long dump is looked through again once so much more of it is there, in parts of it.
+constexpr std::size_t short_dump_bytes = std::size_t{4} << 20;
+constexpr std::size_t parts_more = 16;
+
+/// All calls of its process say so from then on (H100).
+bool fails_by_itself(const fault::CoreDumpException& exception) { return exception.type == park::trap_type; }
+
+/// After these another client's driver may answer that it does not dump (H200, docs/parking.md). An assertion
+/// that fails is a trap as well.
+bool is_trap(const fault::CoreDumpException& exception) {
+  return exception.type == park::trap_type || exception.type == park::assertion_type;
+}
+
+}  // namespace
+
+Parking::~Parking() {
+  end();
+  // Those of processes that are in the mode by calls say so to the next agent.
+  for (const auto& [who, dumper] : dumpers_) {
+    if (!dumper.path.empty() && !is_by_calls(dumper.path)) (void)os::remove_file(dumper.path);
+  }
+}
+
+void Parking::end() {
+  looking_.cancel();
+  for (auto& [domain, place] : places_) end_client(place);
+}
+
+void Parking::begin() {
+  auto marking = at_.loop.every(between_client_looks, [this] { mark_all(); });
+  if (marking) marking_ = std::move(*marking);
+  mark_all();  // what an agent before has left there is over
+  if (!is_on()) return;
+  if (auto made = os::make_directories(at_.options.dump_directory); !made) {
+    spdlog::error("domains cannot be parked: {}", to_string(made.error()));
+    return;
+  }
+  if (auto through = os::let_through(at_.options.dump_directory); !through)
+    spdlog::warn("tenants of other users cannot be parked: {}", to_string(through.error()));
+  remove_pipes_of_the_dead();
+  incidents_.open();
+  auto looking = at_.loop.every(between_client_looks, [this] { look_after_clients(); });
+  if (looking) looking_ = std::move(*looking);
+  may_start_ = at_.clock.now() + at_.options.first_parking_client;
+  for (const std::string& domain : at_.domains.names()) {
+    places_[domain];
+    callbacks_.on_phase(domain, is_to_fall(domain));
+  }
+  look_after_clients();
+}
+
+void Parking::mark_all() {
+  for (const std::string& domain : at_.domains.names()) mark(domain);
+}
+
+/// Others may write there, too: root in a container that was given the directory. While a file says that a
+/// domain is parked nobody gets a spare there, and while none says it who comes stands still until it falls.
+void Parking::mark(const std::string& domain) {
+  const std::string file = at_.domains.pipe_directory(domain) + "/" + abi::parked_file;
+  const bool is_wanted = is_to_fall(domain);
+  if (is_wanted ? !os::is_plain_file(file) : os::is_there(file))
+    (void)at_.domains.mark_parked(domain, is_wanted);
+  if (os::is_plain_file(file) == is_wanted) {
+    wrongly_marked_.erase(domain);
+  } else if (wrongly_marked_.insert(domain).second) {
+    spdlog::warn("domain {}: {} {}", domain, file,
+                 is_wanted ? "cannot be made: who comes while it is parked stands still"
+                           : "cannot be removed: nobody gets a spare there");
+  }
+}
+
+// --- the parking client of a domain
+// ---------------------------------------------------------------------------------------------------
+
+void Parking::look_after_clients() {
+  look_at_the_doubtful();
+  for (const mps::DomainReport& report : at_.domains.reports()) {
+    Place& place = places_[report.name];
+    // Its fall was told by nobody, and it serves again.
+    const bool has_fallen = place.client == nullptr && place.state.phase == park::ParkingPhase::Released;
+    if (has_fallen && report.takes_clients()) on_fell(report.name);
+    // MPS names clients that run on, so its keeper may take it for well.
+    if (is_to_fall(report.name) && place.client != nullptr && report.takes_clients())
+      at_.domains.note_fault(report.name);
+    // A fault that the driver does not reset the domain for (a texture that is none, H100).
+    const bool drains = report.state == mps::DomainState::Draining && place.client != nullptr;
+    if (drains && place.state.phase == park::ParkingPhase::Ready && clients_of(report.name) == 0)
+      end_client(place);
+    const bool may_come = place.client == nullptr && place.state.phase == park::ParkingPhase::Off &&
+                          at_.clock.now() >= may_start_;
+    if (!may_come || !report.takes_clients()) continue;
+    const Status started = start_client(report.name, place);
+    if (started) continue;
+    if (place.news != to_string(started.error()))
+      spdlog::warn("domain {} cannot be parked: {}", report.name, to_string(started.error()));
+    place.news = to_string(started.error());
+  }
+}
+
+Status Parking::start_client(const std::string& domain, Place& place) {
+  const std::string name = fmt::format("{}-{}", os::own_pid(), next_pipe_++);
+  const auto path = new_pipe_path(name);
+  if (!path) return propagate(path);
+  ParkingClient::Callbacks callbacks;
+  callbacks.on_ready = [this, domain] { on_client_ready(domain); };
+  callbacks.on_refused = [this, domain](const std::string& why) {
+    places_[domain].news = why;
+    spdlog::warn("domain {} cannot be parked: {}", domain, why);
+  };
+  callbacks.on_dump = [this, domain] {
+    began(domain);
+    look_whether_all_began(domain);
+  };
+  callbacks.on_dump_complete = [this, domain] { let_culprits_end(domain); };
+  callbacks.on_exit = [this, domain] { on_client_exit(domain); };
+  auto client = ParkingClient::start({at_.options, at_.loop, at_.kernel, at_.starter}, std::move(callbacks),
+                                     {domain, fmt::format("firebreak-park-{}-{}", domain, name), *path},
+                                     budget_, at_.domains.environment(domain));
+  if (!client) return propagate(client);
+  place.client = std::move(*client);
+  return {};
+}
+
+void Parking::on_client_ready(const std::string& domain) {
+  Place& place = places_[domain];
+  place.news.clear();
+  if (place.reading) read_all(domain);  // who began before it came
+  place.is_read = false;                // nobody's dump of this life
+  happened(domain, {park::ParkingEventType::ClientReady});
+  spdlog::info("domain {} can be parked: process {} is its parking client", domain, place.client->pid());
+}
+
+void Parking::on_client_exit(const std::string& domain) {
+  places_[domain].client.reset();
+  let_culprits_end(domain);
+  happened(domain, {park::ParkingEventType::ClientGone});
+}
+
+void Parking::end_client(Place& place) {
+  if (place.client != nullptr) place.client->end();
+}
+
+/// Culprits' dumps end after it.
+void Parking::read_rest_of_client(const std::string& domain) {
+  const Place& place = places_[domain];
+  place.client == nullptr ? let_culprits_end(domain) : place.client->read_rest_of_dump();
+}
+
+// --- the dumps of everybody else
+// ---------------------------------------------------------------------------------------------------
+
+void Parking::follow(pid_t pid, const std::string& domain) {
+  if (!is_on()) return empty_pipes_of(pid);
+  if (!places_.contains(domain)) return;
+  Dumper& dumper = dumpers_[{pid, domain}] = Dumper{};
+  dumper.since = at_.clock.now();
+  dumper.has_gpu = with_gpu_.contains(pid);
+  look_at({pid, domain}, dumper, at_.processes.tenant_of(pid).empty());
+}
+
+void Parking::on_gpu_opened(pid_t pid) {
+  with_gpu_.insert(pid);
+  for (auto& [who, dumper] : dumpers_) {
+    // Who comes to it only now had nothing there when its domain fell.
+    if (who.first == pid && !std::exchange(dumper.has_gpu, true)) dumper.has_fallen = false;
+    if (who.first == pid && dumper.is_in_doubt) look_at(who, dumper, true);
+  }
+}
+
+/// Its domain has fallen. What it has still to write is read, and it stands in nobody's way.
+void Parking::outlive(const InDomain& who, Dumper& dumper, bool was_read) {
+  const bool is_over = dumper.pipe->state() == park::DumpPipe::State::Done;
+  // Of one with a spare that has not begun its page says where it is.
+  dumper.has_fallen = dumper.has_begun() || (dumper.has_gpu && !dumper.has_spare);
+  if (is_over && dumper.has_spare) return await_next_dump(who, dumper);
+  if (is_over) return dumper.pipe->clear();
+  dumper.has_outlived = dumper.has_spare && dumper.has_begun();
+  if (dumper.dump == Dump::Begun && !was_read) begin_to_read(who, dumper);
+}
+
+/// It has outlived its domain's fall: its next instance there may dump, too.
+void Parking::await_next_dump(const InDomain& who, Dumper& dumper) {
+  dumper.looking_ahead.cancel();
+  dumper.looks_ahead = 0;
+  dumper.judged_bytes = 0;
+  dumper.dump = Dump::NotBegun;
+  dumper.is_named = dumper.has_outlived = dumper.has_fallen = false;
+  open_pipe(who, dumper);
+}
+
+bool Parking::is_there(const InDomain& who, const Dumper& dumper) const {
+  if (dumper.path.empty() || dumper.has_fallen) return false;
+  return !dumper.has_spare || dumper.has_begun() || at_.spares.is_in(who.first, who.second);
+}
+
+/// But the parking client.
+std::size_t Parking::clients_of(const std::string& domain) const {
+  return static_cast<std::size_t>(std::ranges::count_if(dumpers_, [&](const auto& each) {
+    return each.first.second == domain && (each.second.path.empty() || is_there(each.first, each.second));
+  }));
+}
+
+bool Parking::has_culprit(const std::string& domain) const {
+  const auto place = places_.find(domain);
+  return place != places_.end() && !place->second.state.culprits.empty();
+}
+
+/// Its process has ended, perhaps before we have read what it wrote last.
+void Parking::read_what_is_left(const InDomain& who) {
+  std::size_t before = 0;
+  do {
+    before = dumpers_.at(who).pipe->came_bytes();
+    read_dump(who);
+  } while (dumpers_.at(who).dump == Dump::LetOut && dumpers_.at(who).pipe->came_bytes() > before);
+}
+
+void Parking::on_exit(pid_t pid) {
+  with_gpu_.erase(pid);
+  std::erase_if(emptied_, [pid](const auto& each) { return each.second.pid == pid; });
+  std::vector<InDomain> let_out;
+  for (const auto& [who, dumper] : dumpers_) {
+    if (who.first == pid && dumper.dump == Dump::LetOut) let_out.push_back(who);
+  }
+  for (const InDomain& who : let_out) read_what_is_left(who);
+  std::vector<std::string> domains;
+  std::erase_if(dumpers_, [&](const auto& each) {
+    if (each.first.first != pid) return false;
+    for (const std::string& path : {each.second.path, each.second.offered}) {
+      if (!path.empty()) (void)os::remove_file(path);
+    }
+    domains.push_back(each.first.second);
+    return true;
+  });
+  for (const std::string& domain : domains) {
+    incidents_.note_exit(domain, pid);
+    happened(domain, {park::ParkingEventType::CulpritGone, pid});
+    look_whether_all_began(domain);
+    look_whether_all_dumped(domain);
+  }
+}
+
+std::vector<pid_t> Parking::without_ours(const std::string& domain, std::vector<pid_t> clients) const {
+  const auto place = places_.find(domain);
+  if (place != places_.end() && place->second.client != nullptr)
+    std::erase(clients, place->second.client->pid());
+  return clients;
+}
+
+std::string Parking::domain_of_client(pid_t pid) const {
+  const auto place = std::ranges::find_if(places_, [pid](const auto& each) {
+    return each.second.client != nullptr && each.second.client->pid() == pid;
+  });
+  return place == places_.end() ? std::string() : place->first;
+}
+
+/// Who has completed its dump goes on, and its new kernels keep the others from beginning theirs: they then
+/// stood still for 4 s (H100). So nobody's is read before all have begun. Not even of who could leave at
+/// once: in 3 of 6 faults the others stood still for 4 s then (H100).
+void Parking::on_dump(const InDomain& of) {
+  const InDomain who = of;  // the watch that calls us goes
+  const std::string& domain = who.second;
+  Dumper& dumper = dumpers_.at(who);
+  dumper.watch.cancel();
+  dumper.dump = Dump::Begun;
+  dumper.has_fallen = false;
+  dumper.began_at = at_.clock.now();
+  began(domain);
+  spdlog::info("{} has begun its core dump, in domain {}", name_of(who.first), domain);
+  if (places_[domain].is_read) return begin_to_read(who, dumper);
+  look_whether_all_began(domain);
+}
+
+void Parking::look_whether_all_began(const std::string& domain) {
+  const auto found = places_.find(domain);
+  if (found == places_.end() || found->second.is_read) return;
+  Place& place = found->second;
+  bool somebody = place.client != nullptr && place.client->has_begun();
+  bool all = somebody || place.client == nullptr;
+  bool all_with_gpu = all;
+  for (const auto& [who, dumper] : dumpers_) {
+    if (who.second != domain || !is_there(who, dumper)) continue;
+    somebody |= dumper.has_begun();
+    all &= dumper.has_begun();
+    all_with_gpu &= dumper.has_begun() || !dumper.has_gpu;
+  }
+  if (!somebody) return;
+  if (all || (all_with_gpu && place.beginners_are_late)) return read_all(domain);
+  if (place.reading) return;
+  place.reading = at_.loop.after_or_now(begin_limit_of_beginners, [this, domain] { await_the_slow(domain); });
+  begin_to_thaw(domain);
+}
+
+/// Who has not begun by now and has the GPU puts its code together; the others may have nothing to dump yet.
+void Parking::await_the_slow(const std::string& domain) {
+  Place& place = places_[domain];
+  place.beginners_are_late = true;
+  place.reading =
+      at_.loop.after_or_now(begin_limit - begin_limit_of_beginners, [this, domain] { read_all(domain); });
+  look_whether_all_began(domain);
+}
+
+void Parking::begin_to_thaw(const std::string& domain) {
+  Place& place = places_[domain];
+  auto thawing = at_.loop.every(between_turns, [this, domain] { let_others_take_a_turn(domain); });
+  if (thawing) place.thawing = std::move(*thawing);
+}
+
+/// The GPU has to take turns for it only where another domain has work. A parking client of one has, when it
+/// is told.
+void Parking::let_others_take_a_turn(const std::string& domain) {
+  const auto reports = at_.domains.reports();
+  const auto gpu_of = [&](const std::string& its) {
+    const auto found = std::ranges::find(reports, its, &mps::DomainReport::name);
+    return found == reports.end() ? std::string() : found->gpu;
+  };
+  const std::string gpu = gpu_of(domain);
+  for (auto& [name, place] : places_) {
+    const bool is_beside = name != domain && gpu_of(name) == gpu;
+    if (!is_beside || place.client == nullptr || place.state.phase != park::ParkingPhase::Ready) continue;
+    if (place.client->is_ready()) place.client->take_a_turn();
+  }
+  Place& halted = places_[domain];
+  if (++halted.turns >= turns_max || !park::is_parked(halted.state.phase)) halted.thawing.cancel();
+}
+
+void Parking::read_all(const std::string& domain) {
+  Place& place = places_[domain];
+  place.reading.cancel();
+  place.beginners_are_late = false;
+  place.is_read = true;
+  for (auto& [who, dumper] : dumpers_) {
+    if (who.second == domain && dumper.dump == Dump::Begun) begin_to_read(who, dumper);
+  }
+}
+
+void Parking::begin_to_read(const InDomain& who, Dumper& dumper) {
+  auto watch = at_.loop.watch_readable(dumper.pipe->fd(), [this, who] { read_dump(who); });
+  if (watch) dumper.watch = std::move(*watch);
+}
+
+/// Its dump may end, and it goes on.
+void Parking::let_out(const InDomain& who, Dumper& dumper) {
+  dumper.pipe->let_end();
+  begin_to_read(who, dumper);
+}
+
+void Parking::read_dump(const InDomain& of) {
+  const InDomain who = of;  // the watch that calls us goes
+  Dumper& dumper = dumpers_.at(who);
+  const park::DumpPipe::State state = dumper.pipe->read();
+  if (state == park::DumpPipe::State::Nearly) return judge_early(who, dumper);
+  if (state != park::DumpPipe::State::Done) return;
+  dumper.watch.cancel();
+  dumper.dump = Dump::Complete;
+  spdlog::info("the core dump of {} is complete: {} bytes, {} ms after it began", name_of(who.first),
+               dumper.pipe->came_bytes(), ms_since(dumper.began_at));
+  if (std::exchange(dumper.is_to_end, false)) {
+    tell(who.second, who.first,
+         fmt::format("{} is ended: its calls could say that all was well", name_of(who.first)));
+    kill(who.first);
+  }
+  judge(who, dumper);
+  if (dumper.has_outlived) await_next_dump(who, dumper);
+}
+
+/// A writer of single bytes does not keep us at it.
+std::optional<fault::CoreDumpException> Parking::look_through(Dumper& dumper, bool is_all) {
+  const auto bytes = dumper.pipe->bytes();
+  const bool is_much_more = bytes.size() - dumper.judged_bytes >= dumper.judged_bytes / parts_more;
+  if (bytes.size() > short_dump_bytes && !is_all && !is_much_more) return std::nullopt;
+  dumper.judged_bytes = bytes.size();
+  return park::own_exception_in_beginning(bytes);
+}
+
+/// A culprit does not get out of its dump: on an H100 its next call said CUDA_SUCCESS, of a kernel that was
+/// torn. It has its error when its dump ends after all others, as without parking.
+void Parking::judge_early(const InDomain& who, Dumper& dumper) {
+  const auto& [pid, domain] = who;
+  dumper.watch.cancel();
+  dumper.looking_ahead.cancel();
+  const std::size_t known_bytes = dumper.pipe->bytes().size();
+  bool is_all = dumper.pipe->look_ahead();
+  // It is still writing.
+  if (dumper.pipe->bytes().size() > known_bytes) dumper.looks_ahead = 0;
+  if (!is_all && ++dumper.looks_ahead > looks_ahead_max) {
+    spdlog::info("the end of the core dump of {} is not to be seen before it is let go", name_of(pid));
+    is_all = true;
+  }
+  const auto exception = look_through(dumper, is_all);
+  if (exception) dumper.fails_by_itself = fails_by_itself(*exception);
+  if (exception) dumper.has_trapped = is_trap(*exception);
+  if (exception && !holds(domain)) return let_culprit_end(who, dumper);
+  if (!exception && !is_all) {
+    dumper.looking_ahead = at_.loop.after_or_now(between_looks_ahead, [this, who] {
+      const InDomain its = who;  // the watch that calls us goes
+      if (dumpers_.contains(its)) judge_early(its, dumpers_.at(its));
+    });
+    return;
+  }
+  if (!exception && dumper.pipe->is_cut() && holds(domain)) {
+    dumper.dump = Dump::HeldUnjudged;
+    return look_whether_all_dumped(domain);
+  }
+  if (!exception) return let_out(who, dumper);
+  dumper.dump = Dump::Held;
+  dumper.is_named = true;
+  spdlog::info("{} is held in its core dump: {} bytes, {} ms after it began", name_of(pid),
+               dumper.pipe->came_bytes(), ms_since(dumper.began_at));
+  note_exception(who, *exception);
+  on_named(pid, domain);
+  if (is_to_be_ended(who, dumper)) (void)stop_but_for_its_dump(who, dumper);  // so that it ends with us
+  look_whether_all_dumped(domain);
+}
+
+/// Its dump is complete already, and it goes on. After a trap its calls fail (H100), and its end would make
+/// its neighbours stand still; of anything else its next call might say that all was well.
+void Parking::end_late_culprit(const InDomain& who, const fault::CoreDumpException& exception) {
+  const bool had_others = is_to_fall(who.second) && (holds(who.second) || places_[who.second].had_others);
+  if (fails_by_itself(exception) || (!had_others && !has_others(who))) return;
+  spdlog::warn("{} is ended: it is known as the culprit only since its core dump is complete",
+               name_of(who.first));
+  kill(who.first);
+}
+
+/// Whom we follow, while it lives.
+void Parking::kill(pid_t pid) {
+  const Process* process = at_.processes.living(pid);
+  if (process != nullptr) (void)at_.kernel.send_signal(*process->pidfd(), SIGKILL);
+  let_go(pid);
+}
+
+/// It is ended, and its parent is to hear of that.
+void Parking::let_go(pid_t pid) {
+  for (auto& [who, dumper] : dumpers_) {
+    if (who.first == pid) dumper.standstill.reset();
+  }
+}
+
+/// Somebody else is the domain's client still, whether or not it works elsewhere by now: another culprit,
+/// too.
+bool Parking::has_others(const InDomain& culprit) const {
+  return std::ranges::any_of(dumpers_, [&](const auto& each) {
+    const auto& [who, dumper] = each;
+    const bool may_be_there = dumper.path.empty() || is_there(who, dumper);
+    return who.first != culprit.first && who.second == culprit.second && may_be_there;
+  });
+}
+
+/// The last ones to complete their dumps.
+void Parking::let_culprits_end(const std::string& domain) {
+  for (auto& [who, dumper] : dumpers_) {
+    if (who.second != domain || !dumper.is_held()) continue;
+    const bool is_innocent =
+        std::exchange(dumper.dump, Dump::LetOut) == Dump::HeldUnjudged && has_culprit(domain);
+    is_innocent ? let_out(who, dumper) : let_culprit_end(who, dumper);
+  }
+}
+
+/// Its next call would say CUDA_SUCCESS of a kernel that was torn: each time where somebody else is a client
+/// still, and in 5 of 7 plays where others with large kernels had left before. After a trap its calls fail by
+/// themselves. Where it has been alone it has its own error (H100, docs/parking.md).
+bool Parking::is_to_be_ended(const InDomain& who, const Dumper& dumper) const {
+  return places_.at(who.second).had_others && !dumper.fails_by_itself;
+}
+
+void Parking::let_culprit_end(const InDomain& who, Dumper& dumper) {
+  is_to_be_ended(who, dumper) || has_others(who) ? let_dump_and_end(who, dumper) : dumper.pipe->let_end();
+  begin_to_read(who, dumper);
+}
+
+/// It ends at the latest with this agent then, whoever reads its dump.
+Status Parking::stop_but_for_its_dump(const InDomain& who, Dumper& dumper) {
+  if (dumper.standstill != nullptr) return {};
+  auto stopped = at_.kernel.stop_all_but_writers(who.first, dumper.pipe->descriptor());
+  if (!stopped) return propagate(stopped);
+  dumper.standstill = std::move(*stopped);
+  spdlog::info("{} stands still but for its core dump", name_of(who.first));
+  return {};
+}
+
+/// It writes the rest of its dump, and does nothing else before it is ended.
+void Parking::let_dump_and_end(const InDomain& who, Dumper& dumper) {
+  dumper.is_to_end = true;
+  if (const Status stopped = stop_but_for_its_dump(who, dumper); !stopped) {
+    spdlog::warn("{} is ended in its core dump: {}", name_of(who.first), to_string(stopped.error()));
+    kill(who.first);
+  }
+  dumper.pipe->let_end();
+  dumper.end_of_dump = at_.loop.after_or_now(dump_limit, [this, pid = who.first] { kill(pid); });
+}
+
+void Parking::judge(const InDomain& who, Dumper& dumper) {
+  const auto& [pid, domain] = who;
+  const auto exception = park::own_exception_in(dumper.pipe->bytes());
+  if (!exception) {
+    spdlog::warn("the core dump of process {} says nothing: {}{}", pid, to_string(exception.error()),
+                 dumper.pipe->is_cut() ? " (it is longer than is read)" : "");
+    if (dumper.pipe->is_cut() && !dumper.is_to_end && holds(domain) && !has_culprit(domain)) kill(pid);
+  } else if (*exception) {
+    incidents_.keep_dump(domain, pid, name_of(pid), dumper.pipe->bytes(), dumper.pipe->is_cut());
+    if (!std::exchange(dumper.is_named, true)) {
+      end_late_culprit(who, **exception);
+      note_exception(who, **exception);
+      on_named(pid, domain);
+    }
+  }
+  dumper.pipe->clear();
+  look_whether_all_dumped(domain);
+}
+
+/// Told, and written down.
+void Parking::note_exception(const InDomain& who, const fault::CoreDumpException& exception) {
+  callbacks_.on_exception(who.first, exception);
+  incidents_.name(who.second, who.first, name_of(who.first), exception);
+}
+
+// --- what follows
+// ---------------------------------------------------------------------------------------------------
+
+void Parking::began(const std::string& domain) {
+  places_[domain].had_others |= clients_of(domain) > 1;
+  const auto in_the_way = not_in_mode(domain);
+  const auto type =
+      in_the_way.empty() ? park::ParkingEventType::DumpBegan : park::ParkingEventType::BeganPartly;
+  happened(domain, {type});
+}
+
+bool Parking::on_named(pid_t pid, const std::string& domain) {
+  if (!is_on() || !places_.contains(domain)) return false;
+  Place& place = places_[domain];
+  if (!not_in_mode(domain).empty()) return false;
+  if (!place.state.is_culprit(pid)) {
+    happened(domain, {park::ParkingEventType::Named, pid});
+    if (place.state.is_culprit(pid))
+      tell(domain, pid,
+           fmt::format("domain {} is parked: {} has raised an exception, the others go on", domain,
+                       name_of(pid)));
+  }
+  return holds(domain);
+}
+
+bool Parking::holds(const std::string& domain) const {
+  const auto place = places_.find(domain);
+  return place != places_.end() && park::is_parked(place->second.state.phase);
+}
+
+bool Parking::is_to_fall(const std::string& domain) const {
+  const auto place = places_.find(domain);
+  if (place == places_.end()) return false;
+  const park::ParkingPhase phase = place->second.state.phase;
+  return park::is_parked(phase) || phase == park::ParkingPhase::Released;
+}
+
+void Parking::on_fell(const std::string& domain) {
+  const auto place = places_.find(domain);
+  if (place == places_.end()) return;
+  end_culprits(place->second);
+  happened(domain, {park::ParkingEventType::Fell});
+}
+
+/// A bad pointer of a kernel is an exception first. It comes up again as a fault of whoever is next to give
+/// its context back, and everybody who is left stood still from then on (H100: in 32 of 32 plays).
+void Parking::note_fault(const fault::Fault& fault) {
+  if (fault.source == fault::FaultSource::Xid && fault.fault_class == fault::FaultClass::MmuReplayable)
+    happened(fault.domain, {park::ParkingEventType::MemoryFault});
+}
+
+/// They get their own error, and time to end of it. One hung in the driver after its domain had fallen, and
+/// MPS's daemon answered nobody until it was killed (H100).
+void Parking::end_culprits(Place& place) {
+  std::vector<std::pair<pid_t, std::shared_ptr<const os::Fd>>> culprits;
+  for (const pid_t pid : place.state.culprits) {
+    const Process* process = at_.processes.living(pid);
+    if (process != nullptr) culprits.emplace_back(pid, process->pidfd());
+  }
+  if (culprits.empty()) return;
+  place.ending = at_.loop.after_or_now(culprit_grace, [this, culprits] {
+    for (const auto& [pid, pidfd] : culprits) {
+      (void)at_.kernel.send_signal(*pidfd, SIGKILL);
+      let_go(pid);
+    }
+  });
+}
+
+/// Nobody is named by a dump of a client whose kernels did nothing wrong.
+void Parking::look_whether_all_dumped(const std::string& domain) {
+  const bool all = std::ranges::all_of(dumpers_, [&](const auto& each) {
+    return each.first.second != domain || !is_there(each.first, each.second) || each.second.is_judged();
+  });
+  if (!all || !places_.contains(domain)) return;
+  judge_the_rest(domain);
+  happened(domain, {park::ParkingEventType::AllDumped});
+}
+
+/// Where somebody else is named they go on. Where nobody is it may be each of them, and it gets no result.
+void Parking::judge_the_rest(const std::string& domain) {
+  const bool is_known = has_culprit(domain);
+  for (auto& [who, dumper] : dumpers_) {
+    if (who.second != domain || dumper.dump != Dump::HeldUnjudged) continue;
+    dumper.dump = Dump::LetOut;
+    if (!is_known)
+      tell(domain, who.first,
+           fmt::format("{} may be the culprit: nobody is named, and its core dump is longer than we can keep",
+                       name_of(who.first)));
+    is_known ? dumper.pipe->let_end() : let_dump_and_end(who, dumper);
+    begin_to_read(who, dumper);
+  }
+}
+
+void Parking::look_whether_all_left(const std::string& domain) {
+  at_.spares.refresh();
+  const Place& place = places_[domain];
+  std::vector<pid_t> stuck;
+  for (const pid_t pid : who_works_in(domain)) {
+    if (place.state.is_culprit(pid)) continue;
+    if (!never_begins({pid, domain})) return;
+    stuck.push_back(pid);
+  }
+  for (const pid_t pid : stuck)
+    tell(domain, pid,
+         fmt::format("{} has not begun its core dump, and never will: it gets the error", name_of(pid)));
+  happened(domain, {park::ParkingEventType::EverybodyLeft});
+}
+
+/// Tenants' actives, and clients that are nobody's tenants: they can go nowhere else. Who is to have a spare
+/// and has not come to CUDA works nowhere, and a domain that is parked takes nobody.
+std::vector<pid_t> Parking::who_works_in(const std::string& domain) const {
+  std::vector<pid_t> all;
+  for (const auto& [name, tenant] : at_.tenants.all()) {
+    const pid_t active = tenant->active.pid;
+    if (active == 0 || tenant->active.domain != domain) continue;
+    const auto its = dumpers_.find({active, domain});
+    const bool has_begun = its != dumpers_.end() && its->second.has_begun();
+    if (has_begun || at_.spares.may_work_in(active, domain)) all.push_back(active);
+  }
+  for (const auto& [who, dumper] : dumpers_) {
+    const bool is_stranger = who.second == domain && at_.processes.tenant_of(who.first).empty();
+    if (is_stranger && is_there(who, dumper)) all.push_back(who.first);
+  }
+  return all;
+}
+
+/// Nothing that it waits for comes.
+bool Parking::never_begins(const InDomain& who) const {
+  const auto found = dumpers_.find(who);
+  return places_.at(who.second).is_too_late_to_begin && found != dumpers_.end() &&
+         !found->second.has_begun() && is_there(who, found->second);
+}
+
+/// From now on nobody begins to dump any more.
+void Parking::await_beginners(const std::string& domain) {
+  const bool has_trapped = std::ranges::any_of(dumpers_, [&](const auto& each) {
+    return each.first.second == domain && each.second.has_begun() && each.second.has_trapped;
+  });
+  places_[domain].giving_up =
+      at_.loop.after_or_now(has_trapped ? never_begins_after : never_begins_after_others,
+                            [this, domain] { places_[domain].is_too_late_to_begin = true; });
+}
+
+void Parking::happened(const std::string& domain, const park::ParkingEvent& event) {
+  Place& place = places_[domain];
+  park::ParkingStep step = park::advance(place.state, event);
+  if (step.state.phase != place.state.phase)
+    spdlog::info("parking of domain {}: {}: {} -> {}", domain, to_string(event.type),
+                 to_string(place.state.phase), to_string(step.state.phase));
+  const park::ParkingPhase before = place.state.phase;
+  place.state = std::move(step.state);
+  write_down(domain, event, before, place.state.phase);
+  for (const park::ParkingAction action : step.actions) act(domain, place, action);
+  if (before == place.state.phase) return;
+  tell_phase(domain);
+  at_.spares.refresh();  // before anybody gives back what it has there
+}
+
+void Parking::tell_phase(const std::string& domain) {
+  mark(domain);
+  callbacks_.on_phase(domain, is_to_fall(domain));
+}
+
+/// An incident begins with the first word of an exception, and ends with its domain.
+void Parking::write_down(const std::string& domain, const park::ParkingEvent& event,
+                         park::ParkingPhase before, park::ParkingPhase after) {
+  if (before == after) return;
+  if (before == park::ParkingPhase::Ready && after != park::ParkingPhase::Off) {
+    ParkedIncidents::Clients clients;
+    for (const auto& [who, dumper] : dumpers_) {
+      if (who.second == domain && (dumper.path.empty() || is_there(who, dumper)))
+        clients[who.first] = name_of(who.first);
+    }
+    incidents_.begin(domain, clients);
+  }
+  incidents_.note(domain, fmt::format("{}: the domain is {}", to_string(event.type), to_string(after)));
+  if (event.type == park::ParkingEventType::Fell) incidents_.end(domain);
+}
+
+void Parking::act(const std::string& domain, Place& place, park::ParkingAction action) {
+  bool was_read = false;
+  switch (action) {
+    case park::ParkingAction::Condemn:
+      return at_.domains.note_fault(domain);
+    case park::ParkingAction::StartNameLimit:
+      return start_limit(domain, place, name_limit);
+    case park::ParkingAction::StartDrainLimit:
+      return start_limit(domain, place, at_.options.park);
+    case park::ParkingAction::StartFallLimit:
+      place.leaving.cancel();
+      return start_limit(domain, place, fall_limit);
+    case park::ParkingAction::Leave:
+      begin_to_thaw(domain);
+      await_beginners(domain);
+      return let_leave(domain, place);
+    case park::ParkingAction::Release:
+      spdlog::info("parking of domain {} is over: it is to fall", domain);
+      return read_rest_of_client(domain);
+    case park::ParkingAction::EndClient:
+      end_client(place);
+      for (const pid_t pid : place.state.culprits) kill(pid);
+      return;
+    case park::ParkingAction::Forget:
+      place.limit.cancel();
+      place.leaving.cancel();
+      place.reading.cancel();
+      place.thawing.cancel();
+      place.giving_up.cancel();
+      place.is_too_late_to_begin = false;
+      place.beginners_are_late = false;
+      place.turns = 0;
+      was_read = std::exchange(place.is_read, false);
+      let_culprits_end(domain);
+      place.had_others = false;
+      for (auto& [who, dumper] : dumpers_) {
+        if (who.second == domain && dumper.pipe) outlive(who, dumper, was_read);
+      }
+      return;
+  }
+}
+
+/// Whoever has a standby is handed over to it, with no step lost, and whoever has a spare driver instance
+/// goes on in that. The others have until the limit.
+void Parking::let_leave(const std::string& domain, const Place& place) {
+  Place& its = places_[domain];
+  for (const auto& [name, tenant] : at_.tenants.all()) {
+    const Member& active = tenant->active;
+    if (active.pid == 0 || active.domain != domain) continue;
+    if (place.state.is_culprit(active.pid)) continue;
+    const bool has_standby = tenant->pair.standby == pair::Standby::Ready;
+    if (has_standby && callbacks_.hand_over(name)) continue;
+    at_.spares.follow(active.pid);  // it may not have opened the GPU
+    if (at_.spares.ask_to_leave(active.pid)) continue;
+    tell(domain, active.pid,
+         fmt::format(
+             "tenant {} cannot leave domain {}, since it has no standby that is ready: it has {} s until "
+             "the domain falls",
+             name, domain, std::chrono::duration_cast<std::chrono::seconds>(at_.options.park).count()));
+  }
+  auto leaving = at_.loop.every(between_leaving_looks, [this, domain] { look_whether_all_left(domain); });
+  if (leaving) its.leaving = std::move(*leaving);
+}
+
+void Parking::start_limit(const std::string& domain, Place& place, Milliseconds limit) {
+  place.limit =
+      at_.loop.after_or_now(limit, [this, domain] { happened(domain, {park::ParkingEventType::Deadline}); });
+}
+
+void Parking::tell(const std::string& domain, pid_t pid, const std::string& text) {
+  abi::Event event;
+  event.what = abi::EventKind::Parking;
+  event.tenant = at_.processes.tenant_of(pid);
+  event.domain = domain;
+  event.pid = pid;
+  event.text = text;
+  spdlog::warn("{}", text);
+  at_.teller.tell(std::move(event));
+}
+
+std::vector<std::string> Parking::not_in_mode(const std::string& domain) const {
+  std::vector<std::string> all;
+  for (const auto& [who, dumper] : dumpers_) {
+    if (who.second == domain && dumper.path.empty() && !dumper.is_in_doubt) all.push_back(name_of(who.first));
+  }
+  return all;
+}
+
+std::string Parking::name_of(pid_t pid) const {
+  const std::string tenant = at_.processes.tenant_of(pid);
+  return tenant.empty() ? std::to_string(pid) : fmt::format("{}-{}", tenant, pid);
+}
+
+std::int64_t Parking::ms_since(Monotonic then) const {
+  return std::chrono::duration_cast<Milliseconds>(at_.clock.now() - then).count();
+}
+
+ParkingReport Parking::report(const std::string& domain) const {
+  const auto place = places_.find(domain);
+  if (place == places_.end()) return {};
+  return {place->second.state.phase, place->second.state.culprits, not_in_mode(domain), place->second.news};
+}
+
+}  // namespace firebreak::agent

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Parked domains: after an exception of one client's kernel the others go on, and leave, before the domain
+/// falls (agent/parking/park/parking.h). Off unless AgentOptions::park says how long they have.
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "agent/faults/fault/core_dump.h"
+#include "agent/loop/surroundings.h"
+#include "agent/parking/park/dump_pipe.h"
+#include "agent/parking/park/parking.h"
+#include "agent/parking/parked_incidents.h"
+#include "agent/parking/parking_client.h"
+#include "agent/parking/spares.h"
+#include "agent/settings/options.h"
+#include "agent/tenants/process.h"
+#include "agent/tenants/teller.h"
+#include "agent/tenants/tenants.h"
+#include "ground/os/event_loop.h"
+#include "ground/os/kernel.h"
+
+namespace firebreak::agent {
+
+/// How parking stands in one domain.
+struct ParkingReport {
+  park::ParkingPhase phase = park::ParkingPhase::Off;
+  std::vector<pid_t> culprits;
+  std::vector<std::string> prevented_by;  ///< processes that are not in the mode, in words
+  std::string news;                       ///< why the parking client is not there; empty: it is, or will be
+};
+
+/// Belongs to the loop's thread.
+class Parking {
+ public:
+  struct Knows {
+    const AgentOptions& options;
+    os::EventLoop& loop;
+    os::Kernel& kernel;
+    ApartStarter& starter;
+    Domains& domains;
+    const Clock& clock;
+    Tenants& tenants;
+    Processes& processes;
+    Teller& teller;
+    Spares& spares;
+  };
+  struct Callbacks {
+    /// A tenant is to go on in its standby, in good order.
+    std::function<Status(const std::string& tenant)> hand_over;
+    /// The dump of that process names an exception of its own.
+    std::function<void(pid_t pid, const fault::CoreDumpException&)> on_exception;
+    /// That domain has had an exception and has not fallen yet; or it has.
+    std::function<void(const std::string& domain, bool is_to_fall)> on_phase;
+  };
+  Parking(Knows knows, Callbacks callbacks)
+      : at_(knows),
+        callbacks_(std::move(callbacks)),
+        incidents_(knows.kernel, knows.clock, knows.options.dump_directory) {}
+  Parking(const Parking&) = delete;
+  Parking& operator=(const Parking&) = delete;
+  ~Parking();
+
+  /// No domain has a parking client from now on, nor gets one.
+  void end();
+  /// Starts a parking client in each domain that serves, now and whenever one serves again.
+  void begin();
+
+  /// Where a process of that user is to dump to that is to start in that domain, or is to have its spare
+  /// there. Empty: it need not be in the mode.
+  std::string new_dump_path(const std::string& domain, uid_t user);
+  /// Where a process is to dump to that is none of those, and puts itself into the mode by the driver's
+  /// calls. Empty: it need not, or is in it. NotYet: nobody knows it as a client so far.
+  Result<std::string> offer_pipe(pid_t pid, uid_t user);
+  /// It says that it has done so, or why it cannot. What it says binds itself alone: who says so and is not
+  /// in the mode stands still until its domain falls.
+  void on_mode_by_calls(pid_t pid, const std::string& why_not);
+  /// A process in that domain, ours or not, from now on.
+  void follow(pid_t pid, const std::string& domain);
+  /// It has initialised CUDA, so that its environment is what its program has.
+  void on_gpu_opened(pid_t pid);
+  void on_exit(pid_t pid);
+  /// Of these clients of a domain, all but the parking client.
+  std::vector<pid_t> without_ours(const std::string& domain, std::vector<pid_t> clients) const;
+
+  /// Whose parking client that is; empty: nobody's.
+  std::string domain_of_client(pid_t pid) const;
+
+  /// Its progress lines name a process. False: its domain does not park, and falls at once.
+  bool on_named(pid_t pid, const std::string& domain);
+  /// Its clients run on after an exception, so that no word of a fault in it is a fence but its server's end.
+  bool holds(const std::string& domain) const;
+  /// Nothing that is there may be given back: it has had an exception, and has not fallen yet.
+  bool is_to_fall(const std::string& domain) const;
+  /// The driver has reset that domain, or its server has ended.
+  void on_fell(const std::string& domain);
+  /// A word of a fault in a domain that is held, whatever it means elsewhere.
+  void note_fault(const fault::Fault& fault);
+
+  ParkingReport report(const std::string& domain) const;
+
+ private:
+  /// A process in a domain. One with a spare driver instance is in two, and has a dump of its own in each.
+  using InDomain = std::pair<pid_t, std::string>;
+  /// How far the dump is.
+  enum class Dump {
+    NotBegun,
+    Begun,         ///< its end is not known yet
+    Held,          ///< a culprit's: its process stands still in it until the domain is to fall
+    HeldUnjudged,  ///< longer than there was room for: held until others are judged
+    LetOut,        ///< it was held
+    Complete,
+  };
+  /// It, as far as its dump goes.
+  struct Dumper {
+    std::string path;                    ///< empty: it is not in the mode, or not known to be
+    std::string offered;                 ///< by offer_pipe(): nobody has said yet what became of it
+    std::optional<park::DumpPipe> pipe;  ///< its reader
+    os::Watch watch;
+    Monotonic since{};
+    Monotonic began_at{};  ///< to dump
+    Dump dump = Dump::NotBegun;
+    bool is_in_doubt = true;  ///< it may not have begun its program yet
+    bool has_gpu = false;     ///< it has opened it
+    bool is_named = false;
+    bool has_spare = false;        ///< its process may be in another domain, or in both
+    bool fails_by_itself = false;  ///< a culprit, in each call from now on
+    bool has_trapped = false;      ///< a culprit: others may never begin their dumps
+    bool is_to_end = false;        ///< a culprit: it is ended once its dump is complete
+    bool has_outlived = false;     ///< its domain, which fell before its dump was read to the end
+    bool has_fallen = false;  ///< with its domain, of which it is no client any more unless it dumps again
+    std::unique_ptr<os::Standstill> standstill;  ///< of a culprit but for its dump
+    os::Watch end_of_dump;                       ///< the limit of that
+    int looks_ahead = 0;
+    std::size_t judged_bytes = 0;  ///< of its dump, when that was last looked through
+    os::Watch looking_ahead;
+
+    bool has_begun() const { return dump != Dump::NotBegun; }
+    bool is_held() const { return dump == Dump::Held || dump == Dump::HeldUnjudged; }
+    /// All that can be known of it is known.
+    bool is_judged() const { return dump != Dump::NotBegun && dump != Dump::Begun; }
+  };
+  /// A pipe of a process that is in the mode, of an agent that does not park.
+  struct Emptied {
+    pid_t pid = 0;
+    std::optional<park::DumpPipe> pipe;
+    os::Watch watch;
+  };
+  struct Place {
+    park::ParkingState state;
+    std::unique_ptr<ParkingClient> client;  ///< null: none
+    std::string news;
+    bool is_read = false;  ///< its clients' dumps are
+    os::Watch limit;
+    os::Watch reading;                ///< for those who do not begin to dump
+    bool beginners_are_late = false;  ///< nobody waits any more for those that have not opened the GPU
+    bool had_others = false;          ///< the culprit, when the first dump began
+    os::Watch ending;                 ///< of culprits that outlive their domain
+    os::Watch leaving;                ///< looks whether somebody is left
+    os::Watch thawing;
+    os::Watch giving_up;  ///< those who have not begun to dump
+    bool is_too_late_to_begin = false;
+    int turns = 0;  ///< of other domains' parking clients, in this life of the domain
+  };
+
+  bool is_on() const { return at_.options.park > Milliseconds(0); }
+  Result<std::string> new_pipe_path(const std::string& begin);
+  Status make_pipe(const std::string& path, uid_t user);
+  Status give(const std::string& path, uid_t user) const;
+  Status mark_pipe(const std::string& path, bool is_marked);
+  /// As offer_pipe() has made it, also an agent's before this one; empty: none.
+  std::string pipe_by_calls(pid_t pid) const;
+  static bool is_by_calls(const std::string& path);
+  void withdraw(Dumper& dumper);
+  void remove_pipes_of_the_dead() const;
+  void enter(const InDomain& who, Dumper& dumper, std::string path);
+  void look_after_clients();
+  Status start_client(const std::string& domain, Place& place);
+  void on_client_ready(const std::string& domain);
+  void on_client_exit(const std::string& domain);
+  void end_client(Place& place);
+  void end_culprits(Place& place);
+  void read_rest_of_client(const std::string& domain);
+  /// Whether it is in the mode; `for_good`: the answer counts also where it is no.
+  void look_at(const InDomain& who, Dumper& dumper, bool for_good);
+  void look_at_the_doubtful();
+  void empty_pipes_of(pid_t pid);
+  void begin_to_empty(pid_t pid, const std::string& path);
+  void empty(const std::string& path);
+  pid_t other_with(const std::string& path, pid_t pid) const;
+  bool is_its_pipe(pid_t pid, const std::string& path) const;
+  void open_pipe(const InDomain& who, Dumper& dumper);
+  void outlive(const InDomain& who, Dumper& dumper, bool was_read);
+  void await_next_dump(const InDomain& who, Dumper& dumper);
+  /// Whether it can have a dump of that domain's exception.
+  bool is_there(const InDomain& who, const Dumper& dumper) const;
+  std::size_t clients_of(const std::string& domain) const;
+  bool has_culprit(const std::string& domain) const;
+  void on_dump(const InDomain& who);
+  void look_whether_all_began(const std::string& domain);
+  void await_the_slow(const std::string& domain);
+  void read_all(const std::string& domain);
+  void begin_to_read(const InDomain& who, Dumper& dumper);
+  void let_out(const InDomain& who, Dumper& dumper);
+  void read_dump(const InDomain& who);
+  void read_what_is_left(const InDomain& who);
+  void judge_early(const InDomain& who, Dumper& dumper);
+  static std::optional<fault::CoreDumpException> look_through(Dumper& dumper, bool is_all);
+  void end_late_culprit(const InDomain& who, const fault::CoreDumpException& exception);
+  void kill(pid_t pid);
+  void let_go(pid_t pid);
+  bool has_others(const InDomain& culprit) const;
+  void let_culprits_end(const std::string& domain);
+  bool is_to_be_ended(const InDomain& who, const Dumper& dumper) const;
+  void let_culprit_end(const InDomain& who, Dumper& dumper);
+  Status stop_but_for_its_dump(const InDomain& who, Dumper& dumper);
+  void let_dump_and_end(const InDomain& who, Dumper& dumper);
+  void judge(const InDomain& who, Dumper& dumper);
+  void note_exception(const InDomain& who, const fault::CoreDumpException& exception);
+  void began(const std::string& domain);
+  void look_whether_all_dumped(const std::string& domain);
+  void judge_the_rest(const std::string& domain);
+  void look_whether_all_left(const std::string& domain);
+  std::vector<pid_t> who_works_in(const std::string& domain) const;
+  bool never_begins(const InDomain& who) const;
+  void await_beginners(const std::string& domain);
+  void happened(const std::string& domain, const park::ParkingEvent& event);
+  void tell_phase(const std::string& domain);
+  void mark_all();
+  void mark(const std::string& domain);
+  void write_down(const std::string& domain, const park::ParkingEvent& event, park::ParkingPhase before,
+                  park::ParkingPhase after);
+  void act(const std::string& domain, Place& place, park::ParkingAction action);
+  void let_leave(const std::string& domain, const Place& place);
+  void begin_to_thaw(const std::string& domain);
+  void let_others_take_a_turn(const std::string& domain);
+  void start_limit(const std::string& domain, Place& place, Milliseconds limit);
+  void tell(const std::string& domain, pid_t pid, const std::string& text);
+  std::vector<std::string> not_in_mode(const std::string& domain) const;
+  std::string name_of(pid_t pid) const;
+  std::int64_t ms_since(Monotonic then) const;
+
+  Knows at_;
+  Callbacks callbacks_;
+  std::map<std::string, Place> places_;
+  std::map<InDomain, Dumper> dumpers_;
+  std::set<std::string> wrongly_marked_;    ///< domains, by their files, which cannot be put right
+  std::map<std::string, Emptied> emptied_;  ///< by their paths
+  std::set<pid_t> with_gpu_;                ///< who has opened it, whether or not we follow it yet
+  ParkedIncidents incidents_;
+  std::shared_ptr<park::DumpBudget> budget_ = std::make_shared<park::DumpBudget>(at_.options.dumps_bytes_max);
+  unsigned next_pipe_ = 1;
+  Monotonic may_start_{};  ///< the parking clients
+  os::Watch looking_;
+  os::Watch marking_;
+};
+
+}  // namespace firebreak::agent

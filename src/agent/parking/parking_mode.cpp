@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Who is in the core dump mode, by its environment or by the driver's calls, and the pipes that the dumps go
+/// to.
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <string_view>
+#include <utility>
+
+#include "agent/parking/parking.h"
+#include "ground/base/text.h"
+#include "ground/os/file.h"
+#include "ground/os/processes.h"
+#include "ground/os/self.h"
+#include "shared/dump_mode/mode.h"
+
+namespace firebreak::agent {
+namespace {
+
+/// Whoever was started by us begins its program within that.
+constexpr Milliseconds doubt_limit{5'000};
+
+constexpr std::string_view by_calls = "by-calls-";
+
+/// "by-calls-4711-1234567"
+std::string begin_of_pipe_by_calls(pid_t pid, const std::string& start_time) {
+  return fmt::format("{}{}-{}", by_calls, pid, start_time);
+}
+
+/// Of a process's own word.
+constexpr std::size_t longest_word = 200;
+
+}  // namespace
+
+/// Nobody knows it beforehand: whoever had made it would read another's dump, and could write one.
+Result<std::string> Parking::new_pipe_path(const std::string& begin) {
+  constexpr std::size_t letters = 16;
+  const auto token = os::random_token();
+  if (!token) return propagate(token);
+  return fmt::format("{}/{}-{}.pipe", at_.options.dump_directory, begin, token->substr(0, letters));
+}
+
+/// There before the process is: its reader comes with follow(). A client that cannot open its own ends the
+/// others with an error (H100).
+Status Parking::make_pipe(const std::string& path, uid_t user) {
+  Status made = os::make_fifo(path);
+  if (!made) return made;
+  made = give(path, user);
+  if (!made) (void)os::remove_file(path);
+  return made;
+}
+
+/// Whoever is not root reads a pipe of others as a member of the pipe's group, which is its own.
+Status Parking::give(const std::string& path, uid_t user) const {
+  const auto pipe = os::find_file(path);
+  if (!pipe) return propagate(pipe);
+  const auto facts = os::facts_of(*pipe);
+  if (!facts) return propagate(facts);
+  if (facts->owner == user) return {};
+  const Status opened = os::is_root() ? Status{} : os::let_group_read(path);
+  return opened ? at_.kernel.give_file(*pipe, user) : opened;
+}
+
+Status Parking::mark_pipe(const std::string& path, bool is_marked) {
+  const auto pipe = os::find_file(path);
+  return pipe ? at_.kernel.mark_fifo(*pipe, is_marked) : Status(propagate(pipe));
+}
+
+std::string Parking::new_dump_path(const std::string& domain, uid_t user) {
+  if (!is_on() || !places_.contains(domain)) return {};
+  const auto path = new_pipe_path(fmt::format("{}-{}", os::own_pid(), next_pipe_++));
+  const Status made = path ? make_pipe(*path, user) : propagate(path);
+  if (made) return *path;
+  spdlog::warn("a process in domain {} will not be in the core dump mode: {}", domain,
+               to_string(made.error()));
+  return {};
+}
+
+Result<std::string> Parking::offer_pipe(pid_t pid, uid_t user) {
+  if (!is_on()) return std::string();
+  const auto its =
+      std::ranges::find_if(dumpers_, [pid](const auto& each) { return each.first.first == pid; });
+  if (its == dumpers_.end())
+    return fail(ErrorCode::NotYet, fmt::format("process {} is nobody's client yet", pid));
+  Dumper& dumper = its->second;
+  if (!dumper.path.empty() && !is_by_calls(dumper.path)) return std::string();
+  // Whoever asks is not in the mode, whatever it has said before: its process may have another program by
+  // now.
+  if (!dumper.path.empty()) withdraw(dumper);
+  if (!dumper.offered.empty()) return dumper.offered;
+  auto path = new_pipe_path(begin_of_pipe_by_calls(pid, start_time_of(at_.kernel, pid)));
+  if (!path) return path;
+  if (const Status made = make_pipe(*path, user); !made) return propagate(made);
+  dumper.offered = *path;
+  return path;
+}
+
+void Parking::withdraw(Dumper& dumper) {
+  dumper.watch.cancel();
+  dumper.pipe.reset();
+  dumper.dump = Dump::NotBegun;
+  dumper.offered = std::exchange(dumper.path, {});
+  (void)mark_pipe(dumper.offered, false);
+}
+
+bool Parking::is_by_calls(const std::string& path) {
+  return path.substr(path.rfind('/') + 1).starts_with(by_calls);
+}
+
+/// Of processes that ended while no agent was there.
+void Parking::remove_pipes_of_the_dead() const {
+  for (const std::string& name :
+       at_.kernel.list_directory(at_.options.dump_directory).value_or(std::vector<std::string>())) {
+    if (!is_by_calls(name)) continue;
+    const pid_t pid = std::atoi(name.c_str() + by_calls.size());
+    const std::string path = at_.options.dump_directory + "/" + name;
+    if (pipe_by_calls(pid) != path) (void)os::remove_file(path);
+  }
+}
+
+/// Its name says whose it is, so that the next agent needs no other word of it.
+std::string Parking::pipe_by_calls(pid_t pid) const {
+  const std::string start_time = start_time_of(at_.kernel, pid);
+  if (start_time.empty()) return {};
+  const std::string begin = begin_of_pipe_by_calls(pid, start_time) + "-";
+  for (const std::string& name :
+       at_.kernel.list_directory(at_.options.dump_directory).value_or(std::vector<std::string>())) {
+    if (name.starts_with(begin)) return at_.options.dump_directory + "/" + name;
+  }
+  return {};
+}
+
+void Parking::on_mode_by_calls(pid_t pid, const std::string& why_not) {
+  for (auto& [who, dumper] : dumpers_) {
+    if (who.first != pid || dumper.offered.empty()) continue;
+    const std::string path = std::exchange(dumper.offered, {});
+    if (!why_not.empty() || !is_its_pipe(pid, path)) {
+      (void)os::remove_file(path);
+      tell(who.second, pid,
+           fmt::format("{} cannot be in the core dump mode: {}", name_of(pid),
+                       why_not.empty() ? "its pipe is not its user's" : printable(why_not, longest_word)));
+      continue;
+    }
+    // The next agent looks for that.
+    if (const Status marked = mark_pipe(path, true); !marked)
+      spdlog::warn("the next agent will not know of {}: {}", name_of(pid), to_string(marked.error()));
+    tell(who.second, pid, fmt::format("{} is in the core dump mode by the driver's calls", name_of(pid)));
+    enter(who, dumper, path);
+  }
+}
+
+/// The path is the process's own word: only a pipe in our folder itself, and its user's. The agent before may
+/// have taken it away.
+bool Parking::is_its_pipe(pid_t pid, const std::string& path) const {
+  const std::string ours = at_.options.dump_directory + "/";
+  if (!path.starts_with(ours)) return false;
+  const std::string_view name = std::string_view(path).substr(ours.size());
+  const bool is_in_it = name.ends_with(".pipe") && name.find('/') == std::string_view::npos;
+  const auto status = at_.kernel.read_file(os::proc_folder(pid) + "/status");
+  const auto user = os::user_in(status.value_or(""));
+  if (!is_in_it || !user) return false;
+  if (!os::is_there(path) && os::make_fifo(path)) (void)give(path, *user);
+  return os::is_fifo_of(path, *user);
+}
+
+/// Until it begins its program a process of ours has the environment of `firebreak run`.
+void Parking::look_at(const InDomain& who, Dumper& dumper, bool for_good) {
+  const auto& [pid, domain] = who;
+  const auto environment = at_.kernel.read_memory_file(os::proc_folder(pid) + "/environ");
+  const bool is_not_answered = !environment && environment.error().code == ErrorCode::Timeout;
+  if (is_not_answered && at_.clock.now() - dumper.since <= doubt_limit) return;
+  std::string path = environment ? park::dump_path_in(*environment) : std::string();
+  if (std::string by_its_calls = path.empty() ? pipe_by_calls(pid) : std::string(); !by_its_calls.empty())
+    (os::is_marked_fifo(by_its_calls) ? path : dumper.offered) = by_its_calls;
+  const pid_t other = other_with(path, pid);
+  if (other != 0 || !is_its_pipe(pid, path)) {
+    if (!for_good && other == 0) return;
+    dumper.is_in_doubt = false;
+    tell(domain, pid,
+         fmt::format("process {} is not in the core dump mode{}: domain {} is not parked while it is there",
+                     name_of(pid),
+                     other == 0 ? "" : " with a pipe of its own, but has that of " + name_of(other), domain));
+    return;
+  }
+  enter(who, dumper, path);
+  const auto spare = SpareEnvironment::in(environment.value_or(""));
+  for (std::size_t i = 0; spare && i < spare->dumps.size(); ++i) {
+    const std::string its = at_.domains.with_pipe_directory(spare->domains[i]);
+    if (!is_its_pipe(pid, spare->dumps[i]) || !places_.contains(its)) continue;
+    Dumper& there = dumpers_[{pid, its}];
+    there.path = spare->dumps[i];
+    there.has_gpu = dumper.has_gpu;
+    there.is_in_doubt = false;
+    there.has_spare = true;
+    open_pipe({pid, its}, there);
+  }
+}
+
+/// A child has its parent's environment: nobody would know whose a dump is. 0: nobody has that pipe.
+pid_t Parking::other_with(const std::string& path, pid_t pid) const {
+  const auto found = std::ranges::find_if(dumpers_, [&](const auto& each) {
+    return !path.empty() && each.first.first != pid && each.second.path == path;
+  });
+  return found == dumpers_.end() ? 0 : found->first.first;
+}
+
+void Parking::look_at_the_doubtful() {
+  for (auto& [who, dumper] : dumpers_) {
+    if (dumper.is_in_doubt) look_at(who, dumper, at_.clock.now() - dumper.since > doubt_limit);
+  }
+}
+
+/// An agent before has put it into the mode. Nobody holds its domain, and it is not to stand still in its
+/// dump.
+void Parking::empty_pipes_of(pid_t pid) {
+  const auto environment = at_.kernel.read_memory_file(os::proc_folder(pid) + "/environ");
+  std::vector<std::string> paths = {park::dump_path_in(environment.value_or("")), pipe_by_calls(pid)};
+  if (const auto spare = SpareEnvironment::in(environment.value_or("")))
+    paths.insert(paths.end(), spare->dumps.begin(), spare->dumps.end());
+  for (const std::string& path : paths) {
+    if (is_its_pipe(pid, path)) begin_to_empty(pid, path);
+  }
+}
+
+void Parking::begin_to_empty(pid_t pid, const std::string& path) {
+  Emptied& its = emptied_[path];
+  its.pid = pid;
+  its.watch.cancel();
+  auto pipe = park::DumpPipe::open(at_.kernel, path, budget_);
+  if (!pipe)
+    return spdlog::error("the core dump of process {} cannot be read: {}", pid, to_string(pipe.error()));
+  its.pipe = std::move(*pipe);
+  its.pipe->let_end();
+  if (auto watch = at_.loop.watch_readable(its.pipe->fd(), [this, path] { empty(path); }))
+    its.watch = std::move(*watch);
+}
+
+void Parking::empty(const std::string& path) {
+  Emptied& its = emptied_.at(path);
+  const bool is_over = its.pipe->read() == park::DumpPipe::State::Done;
+  its.pipe->clear();
+  if (is_over) begin_to_empty(its.pid, std::string(path));  // for the next one
+}
+
+void Parking::enter(const InDomain& who, Dumper& dumper, std::string path) {
+  dumper.is_in_doubt = false;
+  dumper.path = std::move(path);
+  if (!dumper.pipe) open_pipe(who, dumper);
+}
+
+void Parking::open_pipe(const InDomain& who, Dumper& dumper) {
+  auto pipe = park::DumpPipe::open(at_.kernel, dumper.path, budget_);
+  if (!pipe) {
+    spdlog::error("the core dump of process {} cannot be read: {}", who.first, to_string(pipe.error()));
+    return;
+  }
+  dumper.watch.cancel();
+  dumper.pipe = std::move(*pipe);
+  auto watch = at_.loop.watch_readable(dumper.pipe->fd(), [this, who] { on_dump(who); });
+  if (watch) dumper.watch = std::move(*watch);
+}
+
+}  // namespace firebreak::agent

@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/parking/spares.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "ground/os/descriptors.h"
+#include "ground/os/file.h"
+#include "ground/os/processes.h"
+#include "shared/dump_mode/mode.h"
+
+namespace firebreak::agent {
+namespace {
+
+constexpr const char* pipe_directory_variable = "CUDA_MPS_PIPE_DIRECTORY";
+constexpr Milliseconds between_looks{50};
+constexpr Nanoseconds longest_between_searches = std::chrono::seconds(5);
+
+std::string page_link() { return os::memory_file_link(abi::spare_page_name); }
+
+}  // namespace
+
+Status set_parked_file(const std::string& pipe_directory, bool is_parked) {
+  const std::string file = pipe_directory + "/" + abi::parked_file;
+  const Status removed = os::remove_file(file);
+  return is_parked ? os::make_file(file) : removed;
+}
+
+Status Domains::mark_parked(const std::string& domain, bool is_parked) {
+  return set_parked_file(pipe_directory(domain), is_parked);
+}
+
+std::string Domains::pipe_directory(const std::string& domain) const {
+  for (const auto& [name, value] : environment(domain)) {
+    if (name == pipe_directory_variable) return value;
+  }
+  return {};
+}
+
+std::string Domains::with_pipe_directory(const std::string& path) const {
+  for (const std::string& name : names()) {
+    if (!path.empty() && pipe_directory(name) == path) return name;
+  }
+  return {};
+}
+
+const char* to_string(abi::SpareState state) {
+  switch (state) {
+    case abi::SpareState::Starting:
+      return "starting";
+    case abi::SpareState::Protected:
+      return "protected";
+    case abi::SpareState::Unprotected:
+      return "unprotected";
+    case abi::SpareState::Lost:
+      return "lost";
+  }
+  return "unprotected";  // the page says what no program of ours says
+}
+
+Environment SpareEnvironment::variables() const {
+  Environment all{{abi::spare_variable, domains[0] + ":" + domains[1]}};
+  if (!dumps[0].empty()) all.emplace_back(abi::spare_dumps_variable, dumps[0] + ":" + dumps[1]);
+  return all;
+}
+
+std::optional<SpareEnvironment> SpareEnvironment::in(std::string_view environment) {
+  const auto pair_in = [&](const char* variable) {
+    return abi::spare_pair(park::variable_in(environment, variable).value_or(""));
+  };
+  SpareEnvironment found{pair_in(abi::spare_variable), pair_in(abi::spare_dumps_variable)};
+  return found.domains[0].empty() ? std::nullopt : std::optional(std::move(found));
+}
+
+// ---- SpareView ----
+
+Result<SpareView> SpareView::of(int descriptor) {
+  if (!os::has_fixed_size(descriptor, os::page_size()))
+    return fail(ErrorCode::InvalidArgument, "not the page of a spare");
+  auto mapping = os::Mapping::of_file(descriptor, os::page_size(), os::Protection::ReadWrite);
+  if (!mapping) return propagate(mapping);
+  SpareView view(std::move(*mapping));
+  if (view.page().magic != abi::SparePage::right_magic ||
+      view.page().version != abi::SparePage::right_version)
+    return fail(ErrorCode::InvalidArgument, "the page of a spare of another version");
+  return view;
+}
+
+abi::SpareState SpareView::state() const {
+  const abi::SpareState said = page().state.load(std::memory_order_acquire);
+  return said <= abi::SpareState::Lost ? said : abi::SpareState::Unprotected;
+}
+
+std::string SpareView::text(const std::array<char, abi::SparePage::text_bytes>& from) {
+  std::array<char, abi::SparePage::text_bytes> copy = from;  // the process may write it meanwhile
+  copy.back() = '\0';
+  std::string shown = copy.data();
+  std::ranges::replace_if(
+      shown, [](unsigned char each) { return each < ' ' || each > '~'; }, '?');
+  return shown;
+}
+
+std::string SpareView::last_move() const {
+  const auto ms = [&](abi::MovePart part) {
+    return static_cast<double>(page().last_move_us[static_cast<std::size_t>(part)].load()) / 1e3;
+  };
+  return fmt::format("calls {:.1f} ms, spare {:.1f}, work {:.1f}, variables {:.1f}, guard ranges {:.1f}",
+                     ms(abi::MovePart::Calls), ms(abi::MovePart::Spare), ms(abi::MovePart::Work),
+                     ms(abi::MovePart::Variables), ms(abi::MovePart::Ranges));
+}
+
+void SpareView::wake() const {
+  page().wake.fetch_add(1, std::memory_order_release);
+  os::futex_wake(page().wake);
+}
+
+void SpareView::ask_to_leave() const {
+  page().asked_to_leave.fetch_add(1, std::memory_order_release);
+  wake();
+}
+
+void SpareView::set_rule(const std::string& pipe_directory, abi::DomainRule rule) const {
+  for (std::size_t i = 0; i < page().domains.size(); ++i) {
+    if (text(page().domains[i]) != pipe_directory) continue;
+    if (page().rules[i].exchange(rule, std::memory_order_acq_rel) != rule) wake();
+  }
+}
+
+bool SpareView::is_of(const std::string& pipe_directory) const {
+  return std::ranges::any_of(page().domains, [&](const auto& each) { return text(each) == pipe_directory; });
+}
+
+void SpareView::set_no_more_copies(bool no_more) const {
+  const std::uint32_t wanted = no_more ? 1 : 0;
+  if (page().no_more_copies.exchange(wanted, std::memory_order_acq_rel) != wanted) wake();
+}
+
+// ---- Spares ----
+
+namespace {
+
+/// A driver's contexts that have died with their domains, in processes that live on. With 62 and 63 of them
+/// in one, two and three processes the next exception's neighbours did not begin their core dumps (H200,
+/// results/h200/spare-alone.json, spare-faults-32.json, spare-guarded-2.json).
+constexpr std::uint32_t left_instances_max = 56;
+/// Of the copies of a process: the instance that works, and its spare.
+constexpr std::uint32_t copies_in_use = 2;
+/// Whose page is found by then was there before this agent, which has not seen what became of its domains.
+constexpr Nanoseconds beginning = std::chrono::seconds(5);
+
+}  // namespace
+
+std::uint32_t Spares::left_instances() const {
+  std::uint32_t all = 0;
+  for (const auto& [pid, followed] : followed_) all += followed.left_instances;
+  return all;
+}
+
+/// A domain that takes clients again was made anew: whoever has one of its two instances there has left it
+/// behind. That is counted here and not by what the processes say, who could claim all that there is.
+void Spares::count_left(const std::vector<Rule>& now) {
+  for (const Rule& each : now) {
+    const auto before = std::ranges::find(rules_before_, each.pipe_directory, &Rule::pipe_directory);
+    const bool is_anew = before != rules_before_.end() && before->rule != abi::DomainRule::Open &&
+                         each.rule == abi::DomainRule::Open;
+    if (!is_anew) continue;
+    for (auto& [pid, followed] : followed_) {
+      if (followed.view && followed.view->is_of(each.pipe_directory)) ++followed.left_instances;
+    }
+  }
+  rules_before_ = now;
+}
+
+void Spares::follow(pid_t pid) {
+  const auto environment = at_.kernel.read_memory_file(os::proc_folder(pid) + "/environ");
+  asking_again_.erase(pid);
+  // Until it lets itself be looked at it counts as one that has none.
+  if (!environment && environment.error().code == ErrorCode::Timeout && at_.processes.living(pid) != nullptr)
+    asking_again_[pid] = at_.loop.after_or_now(longest_between_searches, [this, pid] { follow(pid); });
+  if (!environment || !SpareEnvironment::in(*environment) || followed_.contains(pid)) return;
+  followed_[pid];
+  if (!looking_) {
+    auto looking = at_.loop.every(between_looks, [this] { refresh(); });
+    if (looking) looking_ = std::move(*looking);
+  }
+  refresh();
+}
+
+void Spares::on_exit(pid_t pid) {
+  asking_again_.erase(pid);
+  followed_.erase(pid);
+  if (followed_.empty()) looking_.cancel();
+}
+
+/// Less often each time, and among the first descriptors: a process makes its page when it starts CUDA.
+void Spares::find_page(pid_t pid, Followed& followed) {
+  const Process* const process = at_.processes.living(pid);
+  if (process == nullptr || at_.clock.now() < followed.next_search) return;
+  followed.next_search = at_.clock.now() + followed.between_searches;
+  followed.between_searches =
+      std::clamp<Nanoseconds>(2 * followed.between_searches, 2 * between_looks, longest_between_searches);
+  search_page(pid, followed);
+}
+
+void Spares::search_page(pid_t pid, Followed& followed) {
+  const Process* const process = at_.processes.living(pid);
+  if (process == nullptr) return;
+  std::size_t closer = 0;
+  (void)os::visit_first_descriptors(at_.kernel, pid, [&](int number, const std::string& target) {
+    if (target != page_link()) return true;
+    if (++closer > os::most_closer_looks) return false;
+    const auto descriptor = at_.kernel.pidfd_getfd(*process->pidfd(), number, target);
+    auto view = descriptor ? SpareView::of(descriptor->get()) : Result<SpareView>(propagate(descriptor));
+    if (view) followed.view = std::move(*view);
+    return !followed.view;
+  });
+  if (!followed.view) return;
+  const std::uint32_t copies = std::min(followed.view->copies(), left_instances_max + copies_in_use);
+  if (at_.clock.now() - began_ < beginning && copies > copies_in_use)
+    followed.left_instances = copies - copies_in_use;
+  if (std::exchange(followed.is_to_leave, false)) followed.view->ask_to_leave();
+}
+
+std::vector<Spares::Rule> Spares::rules() const {
+  std::vector<Rule> all;
+  for (const mps::DomainReport& report : at_.domains.reports()) {
+    const auto open = report.takes_clients() ? abi::DomainRule::Open : abi::DomainRule::Closed;
+    const auto rule = callbacks_.is_held(report.name) ? abi::DomainRule::Held : open;
+    all.push_back({at_.domains.pipe_directory(report.name), rule});
+  }
+  return all;
+}
+
+bool Spares::may_tell(Followed& followed) const {
+  constexpr Nanoseconds between = std::chrono::seconds(1);
+  const auto more = (at_.clock.now() - followed.words_counted_at) / between;
+  if (more > 0) {
+    followed.words_left = static_cast<int>(std::min<std::int64_t>(words_max, followed.words_left + more));
+    followed.words_counted_at = at_.clock.now();
+  }
+  if (followed.words_left == 0) return false;
+  --followed.words_left;
+  return true;
+}
+
+void Spares::look_at(pid_t pid, Followed& followed, const std::vector<Rule>& rules) {
+  if (!followed.view) find_page(pid, followed);
+  if (!followed.view) return;
+  const SpareView& view = *followed.view;
+  for (const Rule& each : rules) view.set_rule(each.pipe_directory, each.rule);
+  const SpareReport now{view.state(), view.reason(), at_.domains.with_pipe_directory(view.spare_domain()),
+                        view.moves(), view.copies(), view.gpu_memory_mib(),
+                        view.redone()};
+  const std::string domain = at_.domains.with_pipe_directory(view.active_domain());
+  const Process* const process = at_.processes.living(pid);
+  const bool has_moved = process != nullptr && !domain.empty() && process->domain() != domain;
+  if ((!has_moved && now == followed.told) || !may_tell(followed)) return;
+  if (has_moved) callbacks_.on_moved(pid, domain, view.last_move());
+  if (now == followed.told) return;
+  followed.told = now;
+  callbacks_.on_news(pid, now);
+}
+
+void Spares::refresh() {
+  if (followed_.empty()) return;
+  const std::vector<Rule> now = rules();
+  count_left(now);
+  const bool no_more_copies = left_instances() >= left_instances_max;
+  for (const auto& [pid, followed] : followed_) {
+    if (followed.view) followed.view->set_no_more_copies(no_more_copies);
+  }
+  std::vector<pid_t> pids;  // whoever is told may end one
+  for (const auto& [pid, followed] : followed_) pids.push_back(pid);
+  for (const pid_t pid : pids) {
+    const auto found = followed_.find(pid);
+    if (found != followed_.end()) look_at(pid, found->second, now);
+  }
+}
+
+std::optional<SpareReport> Spares::report_of(pid_t pid) const {
+  const auto found = followed_.find(pid);
+  if (found == followed_.end()) return std::nullopt;
+  return found->second.told;
+}
+
+bool Spares::is_in(pid_t pid, const std::string& domain) const {
+  const auto found = followed_.find(pid);
+  if (found == followed_.end() || !found->second.view) return true;
+  const std::string directory = at_.domains.pipe_directory(domain);
+  return found->second.view->active_domain() == directory || found->second.view->spare_domain() == directory;
+}
+
+bool Spares::may_work_in(pid_t pid, const std::string& domain) {
+  const auto found = followed_.find(pid);
+  if (found == followed_.end()) return true;
+  Followed& followed = found->second;
+  if (!followed.view && at_.clock.now() >= followed.next_close_look) {
+    followed.next_close_look = at_.clock.now() + between_looks;
+    search_page(pid, followed);
+  }
+  return followed.view && followed.view->active_domain() == at_.domains.pipe_directory(domain);
+}
+
+bool Spares::ask_to_leave(pid_t pid) {
+  const auto found = followed_.find(pid);
+  if (found == followed_.end()) return false;
+  Followed& followed = found->second;
+  if (!followed.view) {
+    followed.is_to_leave = true;
+  } else if (!followed.view->is_asked()) {
+    followed.view->ask_to_leave();
+  }
+  return true;
+}
+
+void Spares::ask_all_to_leave(const std::string& domain) {
+  refresh();
+  for (const auto& [pid, followed] : followed_) {
+    const Process* const process = at_.processes.living(pid);
+    if (process != nullptr && process->domain() == domain) ask_to_leave(pid);
+  }
+}
+
+}  // namespace firebreak::agent

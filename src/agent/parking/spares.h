@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Processes with a spare driver instance: what they say of it, and what the agent asks of them
+/// (shared/abi/spare_page.h, docs/spare.md).
+#pragma once
+
+#include <sys/types.h>
+
+#include <array>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "agent/loop/surroundings.h"
+#include "agent/tenants/process.h"
+#include "ground/base/clock.h"
+#include "ground/os/event_loop.h"
+#include "ground/os/kernel.h"
+#include "ground/os/memory.h"
+#include "shared/abi/spare_page.h"
+
+namespace firebreak::agent {
+
+/// What `firebreak run` puts into the environment of a process that is to have one.
+struct SpareEnvironment {
+  std::array<std::string, 2> domains;  ///< pipe directories: of the first working instance, of its spare
+  std::array<std::string, 2> dumps;    ///< where their core dumps go; empty where domains are not parked
+
+  Environment variables() const;
+  /// `environment`: as /proc/PID/environ has it. Empty: the process has no spare.
+  static std::optional<SpareEnvironment> in(std::string_view environment);
+};
+
+/// The page of one process, which wrote what it says: shown to people, and nothing is decided by it but what
+/// concerns this process.
+class SpareView {
+ public:
+  /// InvalidArgument: no such page, or one of another version.
+  static Result<SpareView> of(int descriptor);
+
+  abi::SpareState state() const;
+  std::string reason() const { return text(page().reason); }
+  std::string active_domain() const { return text(page().active_domain); }  ///< pipe directories
+  std::string spare_domain() const { return text(page().spare_domain); }
+  /// What the last move took, in words.
+  std::string last_move() const;
+  std::uint32_t moves() const { return page().flips.load(std::memory_order_acquire); }
+  std::uint32_t copies() const { return page().copies.load(std::memory_order_acquire); }
+  /// What the second and the third context take of the GPU's memory, as the process says.
+  std::uint64_t gpu_memory_mib() const {
+    return std::uint64_t{page().own_driver_mib.load()} + page().spare_mib.load();
+  }
+  /// Operations that were under way when a domain died, and were done again, in all its moves.
+  std::uint32_t redone() const { return page().redone.load(std::memory_order_acquire); }
+  /// It has been asked to leave, and has not dealt with that yet.
+  bool is_asked() const { return page().asked_to_leave.load() != page().answered.load(); }
+  void ask_to_leave() const;
+  /// For the domain of that pipe directory; wakes the process where it is news.
+  void set_rule(const std::string& pipe_directory, abi::DomainRule rule) const;
+  /// Whether that is one of its two domains.
+  bool is_of(const std::string& pipe_directory) const;
+  /// Whether it may load more copies of the driver; wakes the process where it is news.
+  void set_no_more_copies(bool no_more) const;
+
+ private:
+  explicit SpareView(os::Mapping mapping) : mapping_(std::move(mapping)) {}
+  abi::SparePage& page() const { return *mapping_.as<abi::SparePage>(); }
+  static std::string text(const std::array<char, abi::SparePage::text_bytes>& from);
+  void wake() const;
+
+  os::Mapping mapping_;
+};
+
+const char* to_string(abi::SpareState state);
+
+/// How one stands, as last looked at.
+struct SpareReport {
+  abi::SpareState state = abi::SpareState::Starting;
+  std::string reason;
+  std::string spare_domain;  ///< its name; empty: it has none now
+  std::uint32_t moves = 0;
+  std::uint32_t copies = 0;          ///< of the driver that its process has loaded, for good
+  std::uint64_t gpu_memory_mib = 0;  ///< what it costs (abi::SparePage)
+  std::uint32_t redone = 0;          ///< operations, after a domain died under them
+  bool operator==(const SpareReport&) const = default;
+};
+
+/// Belongs to the loop's thread.
+class Spares {
+ public:
+  struct Knows {
+    os::EventLoop& loop;
+    os::Kernel& kernel;
+    Domains& domains;
+    Processes& processes;
+    const Clock& clock;
+  };
+  struct Callbacks {
+    /// Its domain is parked: nothing there may be given back.
+    std::function<bool(const std::string& domain)> is_held;
+    /// The process works in that domain from now on; `took`: what it says of its way there.
+    std::function<void(pid_t pid, const std::string& domain, const std::string& took)> on_moved;
+    std::function<void(pid_t pid, const SpareReport& now)> on_news;
+  };
+  Spares(Knows knows, Callbacks callbacks)
+      : at_(knows), callbacks_(std::move(callbacks)), began_(knows.clock.now()) {}
+
+  /// A process, from now on, whose program has begun. Without a spare nothing follows.
+  void follow(pid_t pid);
+  void on_exit(pid_t pid);
+
+  /// Looks at all pages, and says what the domains' rules are.
+  void refresh();
+  /// Whether it has a page.
+  bool has(pid_t pid) const { return followed_.contains(pid) && followed_.at(pid).view; }
+  /// Empty: it has none.
+  std::optional<SpareReport> report_of(pid_t pid) const;
+  /// Whether an instance of it is in that domain, or may be.
+  bool is_in(pid_t pid, const std::string& domain) const;
+  /// Whether its program may have work in that domain. One that has a spare and has not come to CUDA yet has
+  /// none, and has no page or one that names no domain; it is looked for then.
+  bool may_work_in(pid_t pid, const std::string& domain);
+  /// False: it has no spare, and will have none.
+  bool ask_to_leave(pid_t pid);
+  /// Everybody who works in that domain.
+  void ask_all_to_leave(const std::string& domain);
+
+ private:
+  /// What holds in the domain of that pipe directory now.
+  struct Rule {
+    std::string pipe_directory;
+    abi::DomainRule rule;
+  };
+  struct Followed {
+    std::optional<SpareView> view;
+    SpareReport told;
+    std::uint32_t left_instances = 0;  ///< whose domains have fallen, in its process
+    bool is_to_leave = false;          ///< asked before it had a page
+    /// A process may have very many descriptors and no page.
+    Nanoseconds between_searches{};
+    Monotonic next_search{};
+    Monotonic next_close_look{};
+    /// How many more of its news are told at once. A process may write into its page as fast as it likes.
+    int words_left = words_max;
+    Monotonic words_counted_at{};
+  };
+  static constexpr int words_max = 8;  ///< and one more each second
+
+  bool may_tell(Followed& followed) const;
+  std::uint32_t left_instances() const;
+  void count_left(const std::vector<Rule>& now);
+
+  void find_page(pid_t pid, Followed& followed);
+  void search_page(pid_t pid, Followed& followed);
+  std::vector<Rule> rules() const;
+  void look_at(pid_t pid, Followed& followed, const std::vector<Rule>& rules);
+
+  Knows at_;
+  Callbacks callbacks_;
+  Monotonic began_;
+  std::vector<Rule> rules_before_;  ///< as last looked at
+  std::map<pid_t, Followed> followed_;
+  std::map<pid_t, os::Watch> asking_again_;  ///< who did not let itself be looked at
+  os::Watch looking_;
+};
+
+}  // namespace firebreak::agent

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What an agent and those before it have counted, for whoever draws curves of it (firebreak-exporter). Pure.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "agent/faults/fault/fault.h"
+#include "ground/base/clock.h"
+
+namespace firebreak::agent {
+
+/// What a fault did to tenants that had not caused it.
+enum class FaultOutcome {
+  Contained,   ///< nothing
+  Parked,      ///< its domain is held, so that they can leave it
+  FailedOver,  ///< a standby went on
+  Lost,        ///< somebody ended, and nobody went on
+};
+
+/// By what a promoted standby's predecessor was known to write no more.
+enum class Fence {
+  Xid,       ///< the driver has reset its domain
+  Exit,      ///< its end
+  HandOver,  ///< its own word
+  Earlier,   ///< one of these, before the standby was ready or this agent was there
+};
+
+/// Times, by upper bounds that never change: a curve over several agents needs the same ones.
+struct DurationCounts {
+  static constexpr std::array bounds_s = {0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0};
+  std::array<std::uint64_t, bounds_s.size() + 1> counts{};  ///< each time in one; the last one has the rest
+  std::uint64_t sum_us = 0;
+
+  void add(Nanoseconds time);
+  friend bool operator==(const DurationCounts&, const DurationCounts&) = default;
+};
+
+struct RestartCounts {
+  std::uint64_t of_daemon = 0;
+  std::uint64_t of_server = 0;
+  friend bool operator==(const RestartCounts&, const RestartCounts&) = default;
+};
+
+/// One that was counted. In words, as people are told.
+struct PastFault {
+  std::int64_t at_ns = 0;  ///< CLOCK_MONOTONIC
+  std::string fault_class;
+  std::string outcome;
+  std::string domain;              ///< empty: of none
+  std::string culprit;             ///< a tenant, or "process 7"; empty: nobody is named
+  std::string what;                ///< in the words of who told of it
+  std::string control_group = {};  ///< the culprit's; empty: not known
+  friend bool operator==(const PastFault&, const PastFault&) = default;
+};
+
+struct Counts {
+  static constexpr std::size_t most_past_faults = 64;
+  static constexpr std::size_t longest_word_bytes = 256;
+
+  static constexpr std::size_t classes = static_cast<std::size_t>(fault::FaultClass::Unknown) + 1;
+  static constexpr std::size_t outcomes = static_cast<std::size_t>(FaultOutcome::Lost) + 1;
+  static constexpr std::size_t fences = static_cast<std::size_t>(Fence::Earlier) + 1;
+
+  std::uint64_t agent_starts = 0;
+  std::array<std::array<std::uint64_t, outcomes>, classes> faults{};
+  std::uint64_t known_culprits = 0;  ///< of faults
+  std::uint64_t unknown_culprits = 0;
+  std::array<std::uint64_t, fences> promotions{};
+  DurationCounts promotion_times;  ///< from the promotion until the agent heard of the first kernel's end
+  std::map<std::string, RestartCounts> domain_restarts;
+  std::vector<PastFault> past_faults;  ///< the last ones, in their order
+
+  /// Counts it, too.
+  void note_fault(fault::FaultClass fault_class, FaultOutcome outcome, PastFault fault);
+  std::uint64_t& of_fault(fault::FaultClass fault_class, FaultOutcome outcome) {
+    return faults.at(static_cast<std::size_t>(fault_class)).at(static_cast<std::size_t>(outcome));
+  }
+  std::uint64_t& of_promotion(Fence fence) { return promotions.at(static_cast<std::size_t>(fence)); }
+  friend bool operator==(const Counts&, const Counts&) = default;
+};
+
+/// As `firebreak status --json` has it, and as it is kept for the next agent: each series by its words, also
+/// where it is 0.
+nlohmann::json to_json(const Counts& counts);
+/// What is missing or no number counts as 0; series that are not known here are left out.
+Counts counts_in(const nlohmann::json& in);
+
+}  // namespace firebreak::agent

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The processes that the agent follows: one object each, from the moment when it is followed until nothing
+/// of it is left, and one table of them.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "agent/loop/orderly_end.h"
+#include "ground/base/result.h"
+#include "ground/os/event_loop.h"
+#include "ground/os/fd.h"
+#include "ground/os/kernel.h"
+#include "shared/guard_page/guard_view.h"
+
+namespace firebreak::agent {
+
+enum class ProcessState {
+  Starting,  ///< it is followed, and has not joined
+  Running,   ///< it has joined, or is a client that nobody has placed
+  // Parked (its work saved, nothing of it on the GPU) would stand here: from Running, and back.
+  Ending,  ///< the agent ends it in good order
+  Dying,   ///< it is dead, and its last kernels may still run
+  Gone,    ///< nothing of it is left; it is in no table any more
+};
+
+/// Whether a process in state `from` may come to state `to`. The same state is no step.
+bool may_become(ProcessState from, ProcessState to);
+const char* to_string(ProcessState state);
+
+/// As /proc/PID/stat tells it (os::start_time); empty: it is gone, or does not let itself be looked at.
+std::string start_time_of(os::Kernel& kernel, pid_t pid);
+/// Whether the process that started then has the number still, or one that does not let itself be looked at.
+bool may_be_there(os::Kernel& kernel, pid_t pid, const std::string& start_time);
+
+/// Of a /proc/PID/cgroup: the longest path, since a machine may have several hierarchies in which it is
+/// nowhere special. Empty: it is longer than longest_control_group_bytes, or of bytes that no name of a
+/// container has.
+std::string control_group_in(const std::string& proc_cgroup);
+inline constexpr std::size_t longest_control_group_bytes = 512;
+
+/// A client of one of our domains that nobody has placed there.
+struct Stranger {
+  std::string name;  ///< as the kernel shows it
+  std::string user;  ///< its number
+  std::string came;  ///< how, as far as is known, in words
+};
+
+/// What is known of one that is Dying.
+struct Remainder {
+  bool has_left = false;  ///< its tenant goes on without it; else the pair waits for its last kernel
+  std::shared_ptr<const guard::GuardView> guard = nullptr;
+  bool harmless = false;       ///< it had nothing on the GPU: MPS took it off, or it said so
+  std::string others = {};     ///< who else keeps its address space, as told last; empty: nobody
+  std::set<pid_t> ended = {};  ///< by us, since they do
+};
+
+/// Belongs to the loop's thread.
+class Process {
+ public:
+  Process(pid_t pid, std::string tenant, std::string domain, os::Fd pidfd, std::string control_group = {})
+      : pid_(pid),
+        tenant_(std::move(tenant)),
+        domain_(std::move(domain)),
+        pidfd_(std::make_shared<os::Fd>(std::move(pidfd))),
+        control_group_(std::move(control_group)) {}
+
+  pid_t pid() const { return pid_; }
+  const std::string& tenant() const { return tenant_; }  ///< empty: a stranger has none
+  const std::string& domain() const { return domain_; }
+  /// It works there from now on, with its spare driver instance.
+  void move_to(const std::string& domain) { domain_ = domain; }
+  /// The only one of ours but for the detectors', which know no Process; who keeps it may outlive this
+  /// object.
+  const std::shared_ptr<const os::Fd>& pidfd() const { return pidfd_; }
+  /// As it was when the agent came to know it: containers are found by it. Empty: not known.
+  const std::string& control_group() const { return control_group_; }
+  ProcessState state() const { return state_; }
+  bool is_ending() const { return state_ == ProcessState::Ending; }
+  /// False, and nothing has changed: that is no step of a process's life.
+  bool become(ProcessState state);
+  void end_orderly(std::shared_ptr<OrderlyEnd> end);
+  /// "MPS took it off the GPU, SIGTERM"; empty: nobody but itself has ended it.
+  std::string steps() const { return end_ ? end_->steps() : std::string(); }
+  /// MPS took it off the GPU before it ended.
+  bool was_taken_off() const { return end_ && end_->harmless(); }
+
+  std::uint64_t adopter = 0;  ///< the connection that brought it; 0: it came by itself, or to an agent before
+  std::optional<Stranger> stranger;
+  os::Watch look;  ///< at one that has hung up
+  Remainder remainder;
+
+ private:
+  pid_t pid_;
+  std::string tenant_;
+  std::string domain_;
+  std::shared_ptr<const os::Fd> pidfd_;  ///< to none: it was dead when the agent came
+  std::string control_group_;
+  ProcessState state_ = ProcessState::Starting;
+  std::shared_ptr<OrderlyEnd> end_;
+};
+
+/// All that are followed, or dead and not gone. A number may be of a dead one and of a living one at once.
+/// Belongs to the loop's thread.
+class Processes {
+ public:
+  /// The only place where the agent opens a process that it follows; in the place of a living one before.
+  /// NotFound: there is none.
+  Result<Process*> add(os::Kernel& kernel, pid_t pid, const std::string& tenant, const std::string& domain);
+  /// One that ended before anybody followed it: it is Dying.
+  Process& add_dead(pid_t pid, const std::string& tenant, const std::string& domain);
+
+  /// Null: there is none. Until it is taken.
+  Process* living(pid_t pid) const { return find(living_, pid); }
+  Process* dying(pid_t pid) const { return find(dying_, pid); }
+  /// Also of one that is gone and held; empty: it has none.
+  std::string tenant_of(pid_t pid) const;
+  /// Also of one that is Gone, until as many others are as are remembered: a fault is told after its
+  /// culprit's end.
+  std::string control_group_of(pid_t pid) const;
+  static constexpr std::size_t most_remembered = 256;
+  bool knows(pid_t pid) const { return living(pid) != nullptr || dying(pid) != nullptr; }
+  /// In the order of their numbers.
+  std::vector<Process*> all_living() const { return all(living_); }
+  std::vector<Process*> all_dying() const { return all(dying_); }
+  std::size_t dying_count() const { return dying_.size(); }
+
+  /// It has ended, and is Dying, in the place of one of that number.
+  Process& die(pid_t pid);
+  /// It is Gone, and the caller's. Null: there is none.
+  std::unique_ptr<Process> take_living(pid_t pid) { return take(living_, pid); }
+  std::unique_ptr<Process> take_dying(pid_t pid) { return take(dying_, pid); }
+
+ private:
+  using Table = std::map<pid_t, std::unique_ptr<Process>>;
+  static Process* find(const Table& table, pid_t pid);
+  static std::vector<Process*> all(const Table& table);
+  std::unique_ptr<Process> take(Table& table, pid_t pid);
+
+  Table living_;
+  Table dying_;
+  std::deque<std::pair<pid_t, std::string>> gone_;  ///< with their control groups, the last one first
+};
+
+}  // namespace firebreak::agent

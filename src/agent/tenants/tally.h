@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Counts what happens (agent/tenants/counts.h): each fault once, by what came of it for those who had not
+/// caused it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "agent/faults/fault/incident.h"
+#include "agent/loop/surroundings.h"
+#include "agent/tenants/counts.h"
+#include "agent/tenants/pair/pair.h"
+#include "agent/tenants/tenants.h"
+#include "ground/base/clock.h"
+
+namespace firebreak::agent {
+
+/// Belongs to the loop's thread.
+class Tally {
+ public:
+  struct Knows {
+    const Clock& clock;
+    const Domains& domains;
+    const Tenants& tenants;
+  };
+  struct Callbacks {
+    /// It is parked, and has not fallen yet.
+    std::function<bool(const std::string& domain)> is_held;
+    /// That process has a spare driver instance elsewhere, and may go on there after its domain has fallen.
+    std::function<bool(pid_t pid)> can_outlive;
+    /// Empty: not known.
+    std::function<std::string(pid_t pid)> control_group_of;
+  };
+  Tally(Knows knows, Callbacks callbacks) : at_(knows), callbacks_(std::move(callbacks)) {}
+
+  /// Goes on from what agents before have counted. Once, also where that is nothing.
+  void begin(Counts before);
+  /// With the restarts of the domains, which count them themselves.
+  Counts counts() const;
+
+  /// One that is new, has changed, or is closed: then it is counted, as soon as nobody is in doubt who was in
+  /// its domain, and that is not held.
+  void on_incident(const fault::Incident& incident);
+  /// A domain that was held has fallen, with whoever is there and cannot outlive it.
+  void fell(const std::string& domain);
+  /// A fault that is no incident, since it harmed nobody: its process's own guard has told of it.
+  void contained(fault::FaultClass fault_class, PastFault fault);
+  /// A standby has taken over, and that domain is the one that its tenant has left by it.
+  void promoted(const std::string& tenant, const std::string& left, Fence fence);
+  /// A pair stands elsewhere than before.
+  void moved_on(const std::string& tenant, pair::Phase before, pair::Phase after);
+
+ private:
+  struct Fault {
+    fault::FaultClass fault_class = fault::FaultClass::Unknown;
+    std::string domain;
+    std::set<std::string> affected;      ///< tenants with an active there when it was first told of
+    std::optional<std::string> culprit;  ///< a tenant
+    PastFault told = {};                 ///< names also one that is no tenant
+    bool is_contained = false;
+    bool is_parked = false;
+    bool has_fallen = false;       ///< its domain, which was parked
+    std::set<std::string> fallen;  ///< tenants, with it
+    bool ends_domain = false;      ///< with whoever is in it, also who has not noticed yet
+    bool names_exception = false;  ///< a core dump does
+    Monotonic first_seen{};
+  };
+  /// From an exception in a domain that is parked until what its fall brings has been told.
+  struct Parked {
+    std::uint64_t incident = 0;
+    Monotonic since{};
+    Monotonic until = Monotonic::max();
+  };
+  struct Promotion {
+    Monotonic when{};
+    std::string left;  ///< the domain
+  };
+
+  void note_affected(Fault& fault, const fault::Incident& incident) const;
+  bool is_aftermath(std::uint64_t id, const Fault& fault) const;
+  void end_of_parking(const std::string& domain);
+  void note_fallen(Fault& fault) const;
+  bool is_in_doubt(const Fault& fault) const;
+  bool was_promoted_since(const std::string& tenant, Monotonic when) const;
+  bool has_ended(const std::string& tenant) const;
+  FaultOutcome outcome_of(const Fault& fault) const;
+  bool is_lost(const Fault& fault, const std::string& tenant) const;
+  void count(const Fault& fault);
+  void count_decided();
+
+  Knows at_;
+  Callbacks callbacks_;
+  Counts counts_;
+  std::map<std::uint64_t, Fault> open_;        ///< by the incident's id
+  std::vector<Fault> closed_;                  ///< not counted yet
+  std::map<std::string, Parked> parked_;       ///< the last time of each domain
+  std::map<std::string, Promotion> promoted_;  ///< the last one of each tenant
+  std::set<std::string> promoting_;            ///< whose is under way
+  std::set<std::string> finished_;             ///< in good order, while faults are open
+};
+
+/// What a promotion's cause says of its fence.
+Fence fence_of(pair::EventType cause);
+
+}  // namespace firebreak::agent

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Tells people what happens: the log, and whoever has subscribed.
+#pragma once
+
+#include <cstdint>
+#include <map>
+
+#include "agent/loop/server.h"
+#include "agent/tenants/credentials.h"
+#include "ground/base/clock.h"
+#include "shared/abi/wire.h"
+
+namespace firebreak::agent {
+
+/// Belongs to the loop's thread.
+class Teller {
+ public:
+  Teller(const Clock& clock, Server& server, const Credentials& credentials)
+      : clock_(clock), server_(server), credentials_(credentials) {}
+
+  /// To what is for `who` to see: of a tenants' connection, what is told of its user's tenants.
+  void subscribe(std::uint64_t connection, const Asking& who) {
+    subscribers_.insert_or_assign(connection, Asking{who.entrance, who.user});
+  }
+  /// The connection is gone.
+  void forget(std::uint64_t connection) { subscribers_.erase(connection); }
+
+  /// Fields that `event` leaves open are filled in.
+  void tell(abi::Event event);
+
+ private:
+  const Clock& clock_;
+  Server& server_;
+  const Credentials& credentials_;
+  std::map<std::uint64_t, Asking> subscribers_;
+};
+
+}  // namespace firebreak::agent

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <signal.h>
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <utility>
+
+#include "agent/parking/park/evidence_folder.h"
+#include "commands/cli/agent_socket.h"
+#include "commands/cli/commands.h"
+#include "commands/cli/pair_keeper.h"
+#include "commands/cli/tenant_process.h"
+#include "ground/os/self.h"
+#include "ground/platform/platform.h"
+
+namespace firebreak::cli {
+namespace {
+
+constexpr const char* without_variable = "FIREBREAK_WITHOUT";
+
+struct Options {
+  TenantOptions tenant;
+  std::uint32_t wait_s = 60;
+  bool standby = false;
+  bool pair = false;
+  bool guard = false;
+  bool spare = false;
+  std::vector<std::string> without;
+};
+
+/// A program that comes alone has everything that works for it. One with a standby has what it is given: it
+/// knows of us, and survives by that. Where our library is not installed nobody else has it either.
+void choose_parts(Options& options) {
+  const bool is_alone = !options.standby && !options.pair && platform::guard_preload();
+  const auto part = [&](const char* name, bool asked_for) {
+    if (asked_for) return Part::Yes;
+    const bool is_without = std::ranges::count(options.without, name) != 0;
+    return is_alone && !is_without ? Part::IfPossible : Part::No;
+  };
+  options.tenant.guard = part("guard", options.guard || options.tenant.guard_ipc);
+  options.tenant.spare = part("spare", options.spare);
+  options.tenant.parking = std::ranges::count(options.without, "parking") == 0;
+}
+
+/// What the environment says of all programs gives way to what is asked for of this one. Said in words, one
+/// of the two is a mistake.
+Status check_parts(const Options& options) {
+  if (os::environment_variable(without_variable) == fmt::format("{}", fmt::join(options.without, ",")))
+    return {};
+  for (const auto& [part, is_asked_for] : {std::pair("guard", options.guard), {"spare", options.spare}}) {
+    if (is_asked_for && std::ranges::count(options.without, part) != 0)
+      return fail(ErrorCode::InvalidArgument,
+                  fmt::format("--{0} and --without {0} contradict each other", part));
+  }
+  return {};
+}
+
+/// "python3-4242": nobody else has it in this PID namespace.
+std::string name_after(const std::string& program) {
+  constexpr std::size_t longest = 32;
+  std::string name = std::filesystem::path(program).filename().string().substr(0, longest);
+  std::ranges::replace_if(
+      name, [](unsigned char c) { return !std::isalnum(c) && c != '-' && c != '_' && c != '.'; }, '_');
+  return name + "-" + std::to_string(os::own_pid());
+}
+
+/// A program that ends with its neighbours' domain has not seen why.
+void tell_of_report(const TenantOptions& options, const TenantProcess& process) {
+  const std::string folder = report_folder(options.socket_path);
+  const std::string its = "-" + options.name + "-" + std::to_string(process.pid());
+  const std::vector<std::string> ids = park::evidence_ids(folder);
+  for (auto id = ids.rbegin(); id != ids.rend(); ++id) {  // the newest first
+    const auto evidence = id->ends_with(its) ? park::read_evidence(folder, *id) : tl::unexpected(Error{});
+    if (!evidence || evidence->name != its.substr(1)) continue;
+    const fault::CoreDumpException& exception = evidence->exception;
+    fmt::print(stderr, "firebreak: {}{} raised {}: firebreak report {}\n",
+               exception.kernel.empty() ? "a kernel" : "the kernel ", exception.kernel, exception.type, *id);
+    return;
+  }
+}
+
+Result<int> run_alone(const TenantOptions& options, abi::Role role) {
+  const auto loop = os::EventLoop::create();
+  if (!loop) return propagate(loop);
+  std::unique_ptr<TenantProcess> process;
+  // Before any other thread starts: they are then nobody else's. They wait until the loop runs.
+  const auto signals =
+      (*loop)->on_signals({SIGTERM, SIGINT, SIGHUP}, [&process](int number) { process->pass_on(number); });
+  if (!signals) return propagate(signals);
+  process = TenantProcess::start(**loop, options, role, {{}, {}, [raw = loop->get()] { raw->stop(); }});
+  (*loop)->run();
+  if (process->failure()) return tl::unexpected(*process->failure());
+  if (!process->exit()->clean()) tell_of_report(options, *process);
+  return status_of(*process->exit());
+}
+
+Result<int> run(const Options& options) {
+  if (!options.pair)
+    return run_alone(options.tenant, options.standby ? abi::Role::Standby : abi::Role::Active);
+  const auto keeper = PairKeeper::create(options.tenant);
+  return keeper ? (*keeper)->run() : propagate(keeper);
+}
+
+/// What a program is to have of all that protects it, and others from it.
+void add_parts(CLI::App& command, Options& options, CLI::Option& standby, CLI::Option& pair) {
+  command.add_flag(
+      "--guard", options.guard,
+      "Lay guard ranges over unused GPU addresses in the tenant's process: a stray access harms nobody and "
+      "is reported. The default of a program that comes alone, as far as it is possible");
+  command.add_flag(
+      "--guard-ipc", options.tenant.guard_ipc,
+      "Let the driver allocate, for programs that share memory with cuIpcGetMemHandle: less is guarded. Goes "
+      "--without spare");
+  command
+      .add_flag("--spare", options.spare,
+                "Give the program a spare driver instance in the other MPS domain: it goes on there when a "
+                "neighbour's fault ends this one. The program needs no change. Likewise a default")
+      ->excludes(&standby, &pair);
+  command
+      .add_option("--without", options.without,
+                  "What of that the program is not to have: guard, spare, and parking, which is to wait in "
+                  "a core dump after a neighbour's exception")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"guard", "spare", "parking"}))
+      ->envname(without_variable)
+      ->type_name("PART,...");
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, Action& action) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand(
+      "run", "Starts a tenant under the agent: firebreak run [--name NAME] [--standby|--pair] -- COMMAND...");
+  CLI::Option* name =
+      command->add_option("--name", options->tenant.name,
+                          "The tenant's name (default: its program's, and the number of this process)");
+  CLI::Option* standby =
+      command->add_flag("--standby", options->standby, "Start the tenant's standby, in the other MPS domain")
+          ->needs(name);
+  CLI::Option* pair =
+      command
+          ->add_flag(
+              "--pair", options->pair,
+              "Start its active and its standby, and a new standby whenever it has none, until it is done")
+          ->excludes(standby)
+          ->needs(name);
+  command
+      ->add_option(
+          "--standby-sm-percent", options->tenant.standby_sm_percent,
+          "The share of a standby: few SMs need less memory. Promoted it serves with it, until one without "
+          "that limit is ready, to which it hands over")
+      ->check(CLI::Range(1, 100))
+      ->needs(pair);
+  add_parts(*command, *options, *standby, *pair);
+  command->add_flag(
+      "--report-only", options->tenant.report_only,
+      "Where the tenant is guarded and strays, say so and let it go on, up to a number of strays");
+  command
+      ->add_option("--sm-percent", options->tenant.sm_percent, "The share of the GPU's SMs that it may use")
+      ->check(CLI::Range(1, 100));
+  command
+      ->add_option("--memory-mib", options->tenant.memory_mib,
+                   "The device memory that it may have, CUDA's own in its process included")
+      ->check(CLI::Range(1U, 1U << 30));
+  command->add_option("--gpu", options->tenant.gpu,
+                      "On the GPU of this UUID, or how that begins, where the agent has several");
+  command
+      ->add_option(
+          "--wait-s", options->wait_s,
+          "How long to wait where no MPS domain takes it now, after a fault for one; 0: fails at once")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 86'400));
+  add_socket_option(*command, options->tenant.socket_path);
+  command->add_option("COMMAND", options->tenant.command, "The program and its arguments")->required();
+  command->positionals_at_end();
+  command->callback([options, &action, name] {
+    const bool has_name = name->count() > 0;
+    action = [options, has_name] {
+      if (!has_name) options->tenant.name = name_after(options->tenant.command.front());
+      if (const Status parts = check_parts(*options); !parts) return complain(to_string(parts.error()));
+      choose_parts(*options);
+      options->tenant.domain_patience = std::chrono::seconds(options->wait_s);
+      const auto status = run(*options);
+      return status ? *status : complain(to_string(status.error()));
+    };
+  });
+}
+
+}  // namespace firebreak::cli

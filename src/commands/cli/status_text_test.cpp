@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "commands/cli/status_text.h"
+
+#include <gtest/gtest.h>
+
+namespace firebreak::cli {
+namespace {
+
+TEST(StatusText, ShowsDomainsAndTenantsWithTheirLimits) {
+  const char* const json = R"({"domains": [
+      {"name": "a", "state": "draining", "gpu": "", "daemon_pid": 12, "server_pids": [34], "clients": [56, 78],
+       "daemon_restarts": 0, "server_restarts": 2, "news": "had a fault"},
+      {"name": "b", "state": "serving", "gpu": "GPU-1", "daemon_pid": 13, "server_pids": [], "clients": [],
+       "daemon_restarts": 1, "server_restarts": 0, "news": "", "parking": {"state": "halted"}},
+      {"name": "c", "state": "serving", "gpu": "GPU-1", "daemon_pid": 14, "server_pids": [], "clients": [],
+       "daemon_restarts": 0, "server_restarts": 0, "news": "",
+       "parking": {"state": "ready", "prevented": true}}],
+    "tenants": [
+      {"name": "llm", "phase": "serving", "guard": {"state": "on"},
+       "active": {"pid": 56, "domain": "a", "sm_percent": 25, "memory_mib": 1024}, "standby": null,
+       "spare": {"state": "protected", "reason": "", "domain": "b", "moves": 2, "gpu_memory_mib": 585}},
+      {"name": "x", "phase": "empty", "active": {"pid": 78, "domain": "a", "sm_percent": null,
+       "memory_mib": null}, "standby": {"pid": 9, "domain": "b"}, "standby_state": "ready", "spare": null},
+      {"name": "two", "phase": "empty", "active": {"pid": 81, "domain": "b", "sm_percent": null,
+       "memory_mib": null}, "standby": null,
+       "spare": {"state": "protected", "reason": "", "domain": "a", "moves": 0}},
+      {"name": "odd", "phase": "empty", "active": {"pid": 82, "domain": "c", "sm_percent": null,
+       "memory_mib": null}, "standby": null, "spare": null},
+      {"name": "torch", "phase": "empty", "active": {"pid": 80, "domain": "b", "sm_percent": null,
+       "memory_mib": null}, "standby": null,
+       "spare": {"state": "unprotected", "reason": "it captures", "domain": "", "moves": 0}}],
+    "holds": [{"pid": 56, "tenant": "llm", "state": "ready", "since_death_ms": null},
+      {"pid": 7, "tenant": "gone", "state": "waiting", "since_death_ms": 1204}]})";
+  EXPECT_EQ(
+      status_text(json),
+      "DOMAIN  STATE     GPU        DAEMON  SERVERS  CLIENTS  RESTARTS  LAST NEWS\n"
+      "a       draining  (default)  12      34       56,78    0 + 2     had a fault\n"
+      "b       serving   GPU-1      13      -        -        1 + 0     -\n"
+      "c       serving   GPU-1      14      -        -        0 + 0     -\n"
+      "\n"
+      "TENANT  PHASE    ACTIVE   STANDBY  LIMITS                     GUARD  HELD  SURVIVES                 "
+      "SPARE\n"
+      "llm     serving  56 in a  -        25 % of the SMs, 1024 MiB  on     yes   faults while idle        "
+      "protected, in b, 585 MiB\n"
+      "x       empty    78 in a  9 in b   none                       -      no    any fault                "
+      "-\n"
+      "two     empty    81 in b  -        none                       -      no    exceptions               "
+      "protected, in a\n"
+      "odd     empty    82 in c  -        none                       -      no    nothing                  "
+      "-\n"
+      "torch   empty    80 in b  -        none                       -      no    exceptions, for a while  "
+      "unprotected: it captures\n"
+      "\n"
+      "DEAD  TENANT  HOLD     SINCE\n"
+      "7     gone    waiting  1204 ms");
+}
+
+TEST(StatusText, SaysThatNobodyIsThere) {
+  EXPECT_EQ(status_text(R"({"domains": [], "tenants": []})"),
+            "DOMAIN  STATE  GPU  DAEMON  SERVERS  CLIENTS  RESTARTS  LAST NEWS\n\nno tenants");
+}
+
+TEST(StatusText, ShowsClientsThatNobodyHasPlaced) {
+  EXPECT_EQ(status_text(R"({"domains": [{"name": "a", "state": "serving", "gpu": "", "daemon_pid": 1,
+       "server_pids": [2], "clients": [], "daemon_restarts": 0, "server_restarts": 0, "news": "",
+       "foreign": [{"pid": 77, "name": "python3", "uid": "1000", "came": "not placed by us"}]}],
+      "tenants": []})"),
+            "DOMAIN  STATE    GPU        DAEMON  SERVERS  CLIENTS  RESTARTS  LAST NEWS\n"
+            "a       serving  (default)  1       2        -        0 + 0     -\n"
+            "\nno tenants\n\n"
+            "FOREIGN  NAME     USER  DOMAIN  HOW IT CAME\n"
+            "77       python3  1000  a       not placed by us");
+}
+
+TEST(StatusText, ShowsTheDomainForAnchors) {
+  EXPECT_EQ(status_text(R"({"domains": [], "anchors": [{"name": "anchor", "state": "restarting", "gpu": "",
+       "daemon_pid": 1, "server_pids": [2], "clients": [], "daemon_restarts": 0, "server_restarts": 3,
+       "news": "n"}], "tenants": []})"),
+            "DOMAIN  STATE       GPU        DAEMON  SERVERS  CLIENTS  RESTARTS  LAST NEWS\n"
+            "anchor  restarting  (default)  1       2        -        0 + 3     n\n"
+            "\nno tenants");
+}
+
+TEST(StatusText, WhoLivesIsNotAmongTheDead) {
+  EXPECT_EQ(status_text(R"({"domains": [], "tenants": [], "holds": [
+       {"pid": 7, "tenant": "llm", "state": "given back", "since_death_ms": 5},
+       {"pid": 8, "tenant": "llm", "state": "ready"},
+       {"pid": 9, "tenant": "old", "state": "running", "since_death_ms": 5}]})"),
+            "DOMAIN  STATE  GPU  DAEMON  SERVERS  CLIENTS  RESTARTS  LAST NEWS\n\nno tenants\n\n"
+            "DEAD  TENANT  HOLD     SINCE\n"
+            "9     old     running  5 ms");
+}
+
+TEST(StatusText, SaysWhatIsNotHeard) {
+  EXPECT_EQ(status_text(R"({"domains": [], "tenants": [], "not_heard": ["not heard: kmsg: gone"]})"),
+            "DOMAIN  STATE  GPU  DAEMON  SERVERS  CLIENTS  RESTARTS  LAST NEWS\n\nno tenants\n\n"
+            "not heard: kmsg: gone");
+}
+
+TEST(StatusText, WhatItDoesNotUnderstandItGivesBack) { EXPECT_EQ(status_text("[1"), "[1"); }
+
+}  // namespace
+}  // namespace firebreak::cli

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "commands/cluster/pods.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+namespace firebreak::cluster {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::string_view shape_of_uid = "hhhhhhhh-hhhh-hhhh-hhhh-hhhhhhhhhhhh";
+constexpr std::size_t bytes_of_hash = 32;
+
+bool is_hex(char byte) { return (byte >= '0' && byte <= '9') || (byte >= 'a' && byte <= 'f'); }
+
+/// systemd's names of slices have no dash for the kubelet to use.
+std::string uid_at(std::string_view text) {
+  std::string uid;
+  for (const char byte : text.substr(0, shape_of_uid.size())) {
+    if (!is_hex(byte) && byte != '-' && byte != '_') break;
+    uid += byte == '_' ? '-' : byte;
+  }
+  if (uid.size() == bytes_of_hash && std::ranges::all_of(uid, is_hex)) return uid;
+  const bool is_uid = std::ranges::equal(
+      uid, shape_of_uid, [](char byte, char shape) { return shape == 'h' ? is_hex(byte) : byte == '-'; });
+  return is_uid ? uid : std::string();
+}
+
+std::string text_at(const Json& entry, const char* name) {
+  const auto found = entry.find(name);
+  return found != entry.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+}  // namespace
+
+std::string pod_uid_in(const std::string& control_group) {
+  constexpr std::string_view mark = "pod";
+  // Whoever has a session on the host may name groups under it as he likes.
+  if (control_group.starts_with("/user.slice/")) return {};
+  const std::size_t kubelets = control_group.find("kubepods");
+  if (kubelets == std::string::npos) return {};
+  for (std::size_t at = control_group.rfind(mark); at != std::string::npos && at > kubelets;
+       at = control_group.rfind(mark, at - 1)) {
+    const bool begins = control_group[at - 1] == '/' || control_group[at - 1] == '-';
+    if (!begins) continue;
+    if (auto uid = uid_at(std::string_view(control_group).substr(at + mark.size())); !uid.empty()) return uid;
+  }
+  return {};
+}
+
+std::vector<Pod> pods_in(const std::string& body) {
+  const Json all = Json::parse(body, nullptr, false);
+  std::vector<Pod> pods;
+  const auto items = all.find("items");
+  if (items == all.end() || !items->is_array()) return pods;
+  for (const Json& item : *items) {
+    const Json metadata = item.is_object() ? item.value("metadata", Json()) : Json();
+    Pod pod{text_at(metadata, "namespace"), text_at(metadata, "name"), text_at(metadata, "uid")};
+    if (pod.space.empty() || pod.name.empty() || pod.uid.empty()) continue;
+    const auto annotations = metadata.find("annotations");
+    if (annotations != metadata.end()) pod.config_hash = text_at(*annotations, "kubernetes.io/config.hash");
+    pods.push_back(std::move(pod));
+  }
+  return pods;
+}
+
+const Pod* find_pod(const std::vector<Pod>& pods, const std::string& uid_in_control_group) {
+  if (uid_in_control_group.empty()) return nullptr;
+  const auto found = std::ranges::find_if(pods, [&](const Pod& pod) {
+    return pod.uid == uid_in_control_group || pod.config_hash == uid_in_control_group;
+  });
+  return found == pods.end() ? nullptr : &*found;
+}
+
+}  // namespace firebreak::cluster

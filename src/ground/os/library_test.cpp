@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ground/os/self.h"
+
+#include <gmock/gmock.h>
+
+#include <chrono>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "ground/os/file.h"
+
+namespace firebreak::os {
+namespace {
+
+TEST(Library, SymbolOfALibraryIsCallable) {
+  const auto symbol = load_symbol("libm.so.6", "floor");
+  ASSERT_TRUE(symbol) << to_string(symbol.error());
+  EXPECT_EQ(reinterpret_cast<double (*)(double)>(*symbol)(2.5), 2.0);
+}
+
+TEST(Library, ANeighbourLiesInTheSameFolder) {
+  namespace fs = std::filesystem;
+  const fs::path neighbour = fs::canonical(fs::path(beside_this_library("x")).parent_path());
+  EXPECT_EQ(neighbour, fs::path(executable_path().value()).parent_path());
+}
+
+TEST(Library, WhatIsMissingIsNamed) {
+  const auto library = load_symbol("libno-such-thing.so", "floor");
+  ASSERT_FALSE(library);
+  EXPECT_EQ(library.error().code, ErrorCode::NotFound);
+  EXPECT_THAT(library.error().message, ::testing::HasSubstr("libno-such-thing.so"));
+  const auto symbol = load_symbol("libm.so.6", "no_such_symbol");
+  ASSERT_FALSE(symbol);
+  EXPECT_EQ(symbol.error().code, ErrorCode::NotFound);
+  EXPECT_EQ(symbol.error().message, "libm.so.6 has no no_such_symbol");
+}
+
+/// A library that is put in the place of another one each time, as a driver that is updated.
+class PrivateCopies : public testing::Test {
+ protected:
+  void SetUp() override {
+    const auto its = library_of(reinterpret_cast<const void*>(load_symbol("libm.so.6", "floor").value()));
+    ASSERT_TRUE(its);
+    original_ = *its;
+    update();
+  }
+  void TearDown() override {
+    for (const std::string& each : made_) std::filesystem::remove(each);
+  }
+  void update() {
+    std::filesystem::remove(path_);
+    std::filesystem::copy_file(original_, path_);
+  }
+  /// The path of the copy.
+  std::string load(unsigned int copy = 1) {
+    const auto library = PrivateLibrary::load(path_, copy);
+    EXPECT_TRUE(library) << to_string(library.error());
+    if (!library) return {};
+    const auto origin = PrivateLibrary::origin_of(library->symbol("floor"));
+    EXPECT_TRUE(origin);
+    if (!origin) return {};
+    made_.push_back(origin->path);
+    return origin->path;
+  }
+  static void let_age(const std::string& path, std::chrono::minutes age) {
+    std::filesystem::last_write_time(path, std::filesystem::file_time_type::clock::now() - age);
+  }
+
+  TemporaryDirectory directory_ = TemporaryDirectory::create().value();
+  std::string original_;
+  /// Not the name of what others copy meanwhile.
+  std::string path_ = directory_.path() + "/libcopied-" + std::to_string(own_pid()) + ".so";
+  std::vector<std::string> made_;
+};
+
+TEST_F(PrivateCopies, OfALibraryAsItWasBeforeGoOnceTheyAreOld) {
+  const std::string first = load();
+  const std::string second = load(2);
+  let_age(first, std::chrono::minutes(61));
+  update();
+  const std::string next = load();
+  EXPECT_NE(next, first);
+  EXPECT_FALSE(std::filesystem::exists(first));
+  EXPECT_TRUE(std::filesystem::exists(second)) << "it may be in use beside the new one";
+  EXPECT_TRUE(std::filesystem::exists(next));
+}
+
+TEST_F(PrivateCopies, OfTheSameLibraryStay) {
+  const std::string first = load();
+  let_age(first, std::chrono::hours(100));
+  EXPECT_NE(load(2), first);
+  EXPECT_TRUE(std::filesystem::exists(first));
+  EXPECT_EQ(load(), first);
+}
+
+}  // namespace
+}  // namespace firebreak::os

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Who this process is to files, which it may change while it runs.
+#pragma once
+
+#include <sys/types.h>
+
+#include "ground/os/file.h"
+
+namespace firebreak::os {
+
+struct Standing {
+  uid_t user = 0;  ///< the effective one
+  FileIdentity root;
+  bool operator==(const Standing&) const = default;
+};
+
+/// Of the calling thread. The C library's functions change that of all threads.
+Standing own_standing();
+
+}  // namespace firebreak::os

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+/// May this launch run again after it was torn? Decided from a kernel's summary and one launch's arguments.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "kernels/access/evaluate.h"
+#include "kernels/access/launch.h"
+#include "kernels/access/overlap.h"
+#include "kernels/access/summary.h"
+
+namespace firebreak::access {
+
+enum class Verdict : std::uint8_t {
+  Idempotent,     ///< no byte that it writes may have been read before, and it does no atomics
+  NotIdempotent,  ///< as far as its addresses are known, it does
+  Unknown,
+};
+
+enum class DecisionReason : std::uint8_t {
+  None,
+  Refused,          ///< KernelSummary::refusal
+  ShortParameters,  ///< fewer parameter bytes than the kernel has
+  Atomic,           ///< `first`
+  Overlap,          ///< `first` writes what `second` may have read
+  WideOverlap,      ///< the same, but one of them is known only as "somewhere in that allocation"
+  UnknownAddress,   ///< nothing is known of where `first` goes
+  OutsideMemory,    ///< `first` goes where the process has no memory
+  AliasedMemory,    ///< `first` may go to several allocations, some of which are the same memory
+  TooComplicated,   ///< the address of `first` is
+};
+
+struct Decision {
+  Verdict verdict = Verdict::Unknown;
+  DecisionReason reason = DecisionReason::None;
+  std::uint32_t first = 0;   ///< into KernelSummary::groups
+  std::uint32_t second = 0;  ///< into KernelSummary::groups
+};
+
+/// What decisions need besides their arguments; reused, so that a decision does not allocate. For one thread
+/// at a time.
+class DecisionWorkspace {
+ public:
+  DecisionWorkspace();
+
+  struct PlacedBox {
+    StridedBox box;
+    std::uint32_t group = 0;
+    Wide begin = 0;  ///< those of the box
+    Wide end = 0;
+    bool is_wide = false;   ///< all of an allocation, because the offset is not known
+    bool is_fixed = false;  ///< of a write: which of the bytes it goes to does not depend on data
+  };
+  StepValues values;
+  StepValues exact_values;
+  std::vector<PlacedBox> reads;
+  std::vector<PlacedBox> writes;
+};
+
+/// Idempotent is a proof, under one assumption: arithmetic on a pointer stays inside its allocation where the
+/// offset is data. `launch.memory` must name all memory that the kernel may reach.
+Decision decide(const KernelSummary& summary, const LaunchArguments& launch, DecisionWorkspace& workspace);
+
+/// Where one access of a launch may go; for checks against what it did. Nothing where it does not happen.
+struct PredictedAccess {
+  bool happens = false;
+  bool is_known = false;  ///< false: anywhere
+  bool is_wide = false;   ///< anywhere in the box
+  StridedBox box;         ///< addresses as the launch has them, not canonical ones
+};
+PredictedAccess predict(const KernelSummary& summary, std::size_t group, const LaunchArguments& launch,
+                        DecisionWorkspace& workspace);
+/// Whether the access may touch [address, address + size).
+bool allows(const PredictedAccess& predicted, std::uint64_t address, std::uint64_t size_bytes);
+
+}  // namespace firebreak::access

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <optional>
+
+#include "kernels/access/thread_values.h"
+
+namespace firebreak::access {
+namespace {
+
+constexpr int most_depth = 48;  // beyond it an expression counts as not understood
+
+class InductionFinder {
+ public:
+  explicit InductionFinder(ThreadValues& values) : values_(values), pool_(values.pool) {}
+
+  void run() {
+    // Phis made below are no candidates.
+    const std::size_t count = pool_.phis.size();
+    values_.loop_counters.resize(values_.graph.loops.size());
+    for (std::uint32_t loop = 0; loop < values_.graph.loops.size(); ++loop)
+      for (std::size_t i = 0; i < count; ++i)
+        if (pool_.phis[i].block == values_.graph.loops[loop].header &&
+            pool_.phis[i].replacement == no_expression)
+          resolve(loop, i);
+  }
+
+ private:
+  // Of a loop's header: what comes in, and what comes round.
+  void resolve(std::uint32_t loop, std::size_t which) {
+    const auto& predecessors = values_.graph.blocks[pool_.phis[which].block].predecessors;
+    const std::vector<ExpressionIndex> operands = pool_.phis[which].operands;
+    std::vector<ExpressionIndex> from_outside;
+    std::vector<ExpressionIndex> from_inside;
+    for (std::size_t i = 0; i < operands.size(); ++i) {
+      const bool inside = i < predecessors.size() && values_.graph.loops[loop].body[predecessors[i]];
+      (inside ? from_inside : from_outside).push_back(pool_.resolve(operands[i]));
+    }
+    if (from_inside.empty() || from_outside.empty()) return;
+    const ExpressionIndex phi = pool_.phis[which].self;
+    std::optional<ExpressionIndex> step;
+    for (const ExpressionIndex value : from_inside) {
+      const std::optional<ExpressionIndex> grown = growth(value, phi, 0);
+      if (!grown || (step && *step != *grown)) return;
+      step = grown;
+    }
+    if (!is_invariant(*step, 0)) return;
+    const std::uint8_t width = pool_[phi].width_bits;
+    const ExpressionIndex start = joined(which, from_outside);
+    const ExpressionIndex counter = pool_.leaf(Operation::LoopCounter, width, loop);
+    note_counter(loop, counter);
+    const ExpressionIndex moved = pool_.binary(Operation::Multiply, width, false, *step, counter);
+    pool_.phis[which].replacement = pool_.binary(Operation::Add, width, false, start, moved);
+  }
+
+  void note_counter(std::uint32_t loop, ExpressionIndex counter) {
+    std::vector<ExpressionIndex>& counters = values_.loop_counters[loop];
+    if (std::find(counters.begin(), counters.end(), counter) == counters.end()) counters.push_back(counter);
+  }
+
+  ExpressionIndex joined(std::size_t which, const std::vector<ExpressionIndex>& values) {
+    bool same = true;
+    for (const ExpressionIndex value : values) same = same && value == values.front();
+    if (same) return values.front();
+    const ExpressionIndex phi = pool_.phi(pool_[values.front()].width_bits, pool_.phis[which].block);
+    pool_.phis.back().operands = values;
+    pool_.phis.back().joins_entries = true;
+    return phi;
+  }
+
+  // value - phi, where it is that much more than it on every path.
+  std::optional<ExpressionIndex> growth(ExpressionIndex value, ExpressionIndex phi, int depth) {
+    if (depth > most_depth) return std::nullopt;
+    value = pool_.resolve(value);
+    const Expression node = pool_[value];
+    if (value == phi) return pool_.constant(node.width_bits, 0);
+    if (node.operation == Operation::Add || node.operation == Operation::Subtract) {
+      const bool subtracts = node.operation == Operation::Subtract;
+      for (const std::size_t side : {std::size_t{0}, std::size_t{1}}) {
+        if (side == 1 && subtracts) break;
+        const auto grown = growth(node.operands[side], phi, depth + 1);
+        if (grown)
+          return pool_.binary(node.operation, node.width_bits, false, *grown, node.operands[1 - side]);
+      }
+      return std::nullopt;
+    }
+    if (node.operation != Operation::Phi) return std::nullopt;
+    std::optional<ExpressionIndex> all;
+    const std::vector<ExpressionIndex> operands = pool_.phis[node.value].operands;
+    if (operands.empty() || values_.graph.is_header(pool_.phis[node.value].block)) return std::nullopt;
+    for (const ExpressionIndex operand : operands) {
+      const auto grown = growth(operand, phi, depth + 8);
+      if (!grown || (all && *all != *grown)) return std::nullopt;
+      all = grown;
+    }
+    return all;
+  }
+
+  bool is_invariant(ExpressionIndex value, int depth) const {
+    if (depth > most_depth) return false;
+    const Expression& node = pool_[pool_.resolve(value)];
+    if (node.operation == Operation::Phi || node.operation == Operation::LoopCounter ||
+        node.operation == Operation::Unknown)
+      return false;
+    for (const ExpressionIndex operand : node.operands)
+      if (operand != no_expression && !is_invariant(operand, depth + 1)) return false;
+    return true;
+  }
+
+  ThreadValues& values_;
+  ExpressionPool& pool_;
+};
+
+}  // namespace
+
+void resolve_inductions(ThreadValues& values) { InductionFinder(values).run(); }
+
+}  // namespace firebreak::access

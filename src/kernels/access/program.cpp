@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/access/program.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+namespace firebreak::access {
+namespace {
+
+constexpr int most_depth = 1'000;
+constexpr std::size_t most_values = 4'096;  // of one place
+
+// What holds an expression's value: an index into PlaceCompiler::values_of_slots_. A value that is narrowed
+// stays in its slot.
+using Slot = std::uint16_t;
+using SlotMap = std::unordered_map<ExpressionIndex, Slot>;
+
+class PlaceCompiler {
+ public:
+  PlaceCompiler(const ThreadValues& values, std::uint32_t block,
+                const std::vector<AccessCondition>& conditions, StepPool& steps)
+      : values_(values), pool_(values.pool), block_(block), conditions_(conditions), steps_(steps) {}
+
+  CompiledPlace compile(const std::vector<ExpressionIndex>& addresses) {
+    SlotMap slots;
+    current_ = &slots;
+    for (const AccessCondition& condition : conditions_) {
+      is_needed_ = condition.is_needed;
+      impose(condition.predicate);
+    }
+    CompiledPlace compiled;
+    for (const ExpressionIndex address : addresses) {
+      AddressProgram& program = compiled.programs.emplace_back();
+      program.result = value_of(slot_of(address, 0));
+      program.is_complete = !overflows_;
+    }
+    for (std::uint32_t loop = 0; loop < values_.graph.loops.size(); ++loop)
+      if (values_.graph.loops[loop].body[block_]) place_.loops.push_back(loop);
+    compiled.place = std::move(place_);
+    return compiled;
+  }
+
+ private:
+  StepIndex value_of(Slot slot) const { return values_of_slots_[slot]; }
+
+  StepIndex add(const ProgramStep& step) {
+    const std::size_t index = overflows_ ? most_steps : steps_.add(step);
+    overflows_ = index == most_steps || place_.steps.size() > 4 * most_values;
+    if (overflows_) return 0;
+    const auto made = static_cast<StepIndex>(index);
+    // What is required stands before each restriction that follows from it.
+    const bool is_new = is_in_place_.emplace(made).second;
+    if (is_new || step.kind == StepKind::Require) place_.steps.push_back(made);
+    return made;
+  }
+
+  Slot add_value(const ProgramStep& step) {
+    if (values_of_slots_.size() + 1 >= most_values) overflows_ = true;
+    const StepIndex value = add(step);
+    if (overflows_) return 0;
+    values_of_slots_.push_back(value);
+    return static_cast<Slot>(values_of_slots_.size() - 1);
+  }
+
+  void impose(ExpressionIndex predicate) {
+    predicate = pool_.resolve(predicate);
+    const Expression& node = pool_[predicate];
+    if (node.operation == Operation::And && node.width_bits == 1) {
+      impose(node.operands[0]);
+      impose(node.operands[1]);
+      return;
+    }
+    if (node.operation == Operation::Unknown) return;
+    ProgramStep require;
+    require.kind = StepKind::Require;
+    require.is_needed = is_needed_;
+    require.a = value_of(slot_of(predicate, 0));
+    add(require);
+    if (node.operation != Operation::Compare) return;
+    const Slot a = slot_of(node.operands[0], 0);
+    const Slot b = slot_of(node.operands[1], 0);
+    narrow(node, node.compare, node.operands[0], a, b);
+    narrow(node, mirrored(node.compare), node.operands[1], b, a);
+  }
+
+  static ptx::Compare mirrored(ptx::Compare how) {
+    switch (how) {
+      case ptx::Compare::Lt:
+        return ptx::Compare::Gt;
+      case ptx::Compare::Gt:
+        return ptx::Compare::Lt;
+      case ptx::Compare::Le:
+        return ptx::Compare::Ge;
+      case ptx::Compare::Ge:
+        return ptx::Compare::Le;
+      default:
+        return how;
+    }
+  }
+
+  void narrow(const Expression& node, ptx::Compare how, ExpressionIndex which, Slot narrowed, Slot other) {
+    if (pool_[pool_.resolve(which)].operation == Operation::Constant) return;
+    ProgramStep step;
+    step.kind = StepKind::Restrict;
+    step.is_needed = is_needed_;
+    step.b = value_of(other);
+    step.c = value_of(narrowed);
+    step.compare = how;
+    step.is_signed = node.is_signed;
+    step.operand_width_bits = node.operand_width_bits;
+    values_of_slots_[narrowed] = add(step);
+  }
+
+  Slot slot_of(ExpressionIndex index, int depth) {
+    index = pool_.resolve(index);
+    if (const auto found = current_->find(index); found != current_->end()) return found->second;
+    const Expression node = pool_[index];
+    Slot slot = 0;
+    if (depth > most_depth) {
+      slot = unknown_slot(index, UnknownReason::Computed);
+    } else if (node.operation == Operation::Phi) {
+      slot = joined_slot(index, depth);
+    } else if (node.operation == Operation::LoopCounter) {
+      slot = counter_slot(index);
+    } else {
+      slot = evaluated_slot(node, depth);
+    }
+    current_->emplace(index, slot);
+    return slot;
+  }
+
+  // Another value than that of any other expression.
+  Slot unknown_slot(ExpressionIndex index, UnknownReason reason) {
+    ProgramStep step;
+    step.operation = Operation::Unknown;
+    step.width_bits = pool_[index].width_bits;
+    step.reason = reason;
+    step.value = std::uint64_t{1} << 32 | index;
+    return add_value(step);
+  }
+
+  Slot evaluated_slot(const Expression& node, int depth) {
+    std::array<StepIndex, 3> operands{};
+    for (std::size_t i = 0; i < operands.size(); ++i)
+      if (node.operands[i] != no_expression) operands[i] = value_of(slot_of(node.operands[i], depth + 1));
+    ProgramStep step;
+    step.operation = node.operation;
+    step.width_bits = node.width_bits;
+    step.operand_width_bits = node.operand_width_bits;
+    step.is_signed = node.is_signed;
+    step.compare = node.compare;
+    step.reason = node.reason;
+    step.a = operands[0];
+    step.b = operands[1];
+    step.c = operands[2];
+    step.value = node.value;
+    return add_value(step);
+  }
+
+  // Not the operands that come round a loop: what they are is not known here.
+  Slot joined_slot(ExpressionIndex index, int depth) {
+    const Expression node = pool_[index];
+    const PhiNode& phi = values_.pool.phis[node.value];
+    const bool comes_round = values_.graph.is_header(phi.block) && !phi.joins_entries;
+    if (phi.operands.empty() || comes_round || phi.block == 0)
+      return unknown_slot(index, UnknownReason::Loop);
+    Slot all = slot_of(phi.operands.front(), depth + 1);
+    for (std::size_t i = 1; i < phi.operands.size(); ++i) {
+      const Slot one = slot_of(phi.operands[i], depth + 1);
+      if (one == all) continue;
+      ProgramStep step;
+      step.kind = StepKind::Hull;
+      step.a = value_of(all);
+      step.b = value_of(one);
+      step.width_bits = node.width_bits;
+      all = add_value(step);
+    }
+    return all;
+  }
+
+  // How often a loop goes round: each test that all iterations pass bounds it.
+  Slot counter_slot(ExpressionIndex index) {
+    const Expression node = pool_[index];
+    const auto loop = static_cast<std::uint32_t>(node.value);
+    if (std::find(open_loops_.begin(), open_loops_.end(), loop) != open_loops_.end())
+      return unknown_slot(index, UnknownReason::Loop);
+    open_loops_.push_back(loop);
+    const Slot slot = add_counter(loop, node.width_bits, false);
+    for (const LoopTest& test : values_.loop_tests[loop]) add_bound(test.goes_on, test.block, loop, slot);
+    open_loops_.pop_back();
+    return slot;
+  }
+
+  Slot add_counter(std::uint32_t loop, std::uint8_t width_bits, bool stands_still) {
+    ProgramStep step;
+    step.operation = Operation::LoopCounter;
+    step.value = loop;
+    step.width_bits = width_bits;
+    step.is_signed = stands_still;
+    return add_value(step);
+  }
+
+  // The access happens only in iterations that have passed the test at the end of this block.
+  bool passes(std::uint32_t loop, std::uint32_t block) const {
+    if (!values_.graph.loops[loop].body[block_]) return false;
+    return std::any_of(conditions_.begin(), conditions_.end(),
+                       [block](const AccessCondition& condition) { return condition.block == block; });
+  }
+
+  void add_bound(ExpressionIndex goes_on, std::uint32_t block, std::uint32_t loop, Slot slot) {
+    goes_on = pool_.resolve(goes_on);
+    const Expression node = pool_[goes_on];
+    if (node.operation == Operation::And && node.width_bits == 1) {
+      add_bound(node.operands[0], block, loop, slot);
+      add_bound(node.operands[1], block, loop, slot);
+      return;
+    }
+    if (node.operation != Operation::Compare) return;
+    const auto first = moving_of(node.operands[0], loop);
+    const auto second = moving_of(node.operands[1], loop);
+    if (!first || !second) return;
+    const Moving& moving = first->moves ? *first : *second;
+    // In slots of their own, where the counter is 0 and keeps its stride.
+    SlotMap inside;
+    SlotMap* const outside = std::exchange(current_, &inside);
+    const Slot still = add_counter(loop, 64, true);
+    for (const ExpressionIndex counter : values_.loop_counters[loop]) inside.emplace(counter, still);
+    ProgramStep step;
+    step.kind = StepKind::Count;
+    step.a = value_of(slot_of(node.operands[0], 0));
+    step.b = value_of(slot_of(node.operands[1], 0));
+    current_ = outside;
+    step.c = value_of(slot);
+    step.compare = node.compare;
+    step.is_signed = node.is_signed;
+    step.operand_width_bits = node.operand_width_bits;
+    step.value = loop;
+    step.operation = passes(loop, block) ? Operation::Select : Operation::Constant;
+    step.width_bits = moving.width_bits;
+    step.extends_sign = moving.extends_sign;
+    values_of_slots_[slot] = add(step);
+  }
+
+  enum class Shape : std::uint8_t { Free, Linear, Other };
+
+  struct Moving {
+    bool moves = false;
+    std::uint8_t width_bits = 0;  ///< that it was widened from at last; 0: it was not
+    bool extends_sign = false;
+  };
+
+  // A value that stays or grows by the same amount in each iteration, and starts anew where the width ends in
+  // which it does. Nothing: it is another one.
+  std::optional<Moving> moving_of(ExpressionIndex index, std::uint32_t loop) const {
+    Moving moving;
+    index = pool_.resolve(index);
+    std::unordered_map<ExpressionIndex, Shape> known;
+    const Expression& node = pool_[index];
+    const bool is_widened =
+        node.operation == Operation::SignExtend || node.operation == Operation::ZeroExtend;
+    const Shape shape = shape_of(is_widened ? node.operands[0] : index, loop, known, 0);
+    if (shape == Shape::Other) return std::nullopt;
+    moving.moves = shape == Shape::Linear;
+    if (is_widened) moving.width_bits = node.operand_width_bits;
+    moving.extends_sign = node.operation == Operation::SignExtend;
+    return moving;
+  }
+
+  Shape shape_of(ExpressionIndex index, std::uint32_t loop, std::unordered_map<ExpressionIndex, Shape>& known,
+                 int depth) const {
+    index = pool_.resolve(index);
+    if (const auto found = known.find(index); found != known.end()) return found->second;
+    const Expression& node = pool_[index];
+    Shape shape = Shape::Free;
+    if (depth > most_depth) {
+      shape = Shape::Other;
+    } else if (node.operation == Operation::LoopCounter) {
+      shape = node.value == loop ? Shape::Linear : Shape::Free;
+    } else if (node.operation == Operation::Phi) {
+      known.emplace(index, Shape::Other);  // what comes round to itself
+      for (const ExpressionIndex operand : pool_.phis[node.value].operands)
+        if (shape_of(operand, loop, known, depth + 1) != Shape::Free) shape = Shape::Other;
+    } else {
+      shape = shape_of_operands(node, loop, known, depth);
+    }
+    known[index] = shape;
+    return shape;
+  }
+
+  Shape shape_of_operands(const Expression& node, std::uint32_t loop,
+                          std::unordered_map<ExpressionIndex, Shape>& known, int depth) const {
+    int linear = 0;
+    for (const ExpressionIndex operand : node.operands) {
+      if (operand == no_expression) continue;
+      const Shape shape = shape_of(operand, loop, known, depth + 1);
+      if (shape == Shape::Other) return Shape::Other;
+      linear += shape == Shape::Linear ? 1 : 0;
+    }
+    if (linear == 0) return Shape::Free;
+    switch (node.operation) {
+      case Operation::Add:
+      case Operation::Subtract:
+      case Operation::Truncate:
+        return Shape::Linear;
+      case Operation::Multiply:
+        return linear == 1 ? Shape::Linear : Shape::Other;
+      default:
+        return Shape::Other;
+    }
+  }
+
+  const ThreadValues& values_;
+  const ExpressionPool& pool_;
+  const std::uint32_t block_;
+  const std::vector<AccessCondition>& conditions_;
+  StepPool& steps_;
+  AccessPlace place_;
+  std::unordered_set<StepIndex> is_in_place_;
+  SlotMap* current_ = nullptr;
+  std::vector<StepIndex> values_of_slots_{0};  ///< the first is for what has no room
+  std::vector<std::uint32_t> open_loops_;
+  bool is_needed_ = true;
+  bool overflows_ = false;
+};
+
+}  // namespace
+
+std::size_t StepPool::Hash::operator()(const ProgramStep& step) const {
+  std::uint64_t hash = 0;
+  const auto mix = [&hash](std::uint64_t word) {
+    hash = (hash ^ word) * 0x9E37'79B9'7F4A'7C15U;
+    hash ^= hash >> 32;
+  };
+  mix(static_cast<std::uint64_t>(step.kind) | static_cast<std::uint64_t>(step.operation) << 8 |
+      std::uint64_t{step.width_bits} << 16 | std::uint64_t{step.operand_width_bits} << 24 |
+      static_cast<std::uint64_t>(step.compare) << 32 | std::uint64_t{step.is_signed} << 40 |
+      std::uint64_t{step.is_needed} << 41 | std::uint64_t{step.extends_sign} << 42);
+  mix(step.a | std::uint64_t{step.b} << 16 | std::uint64_t{step.c} << 32);
+  mix(step.value);
+  return hash;
+}
+
+std::size_t StepPool::add(ProgramStep step) {
+  step.variable = 0;
+  if (const auto found = index_.find(step); found != index_.end()) return found->second;
+  if (steps_.size() == most_steps) return most_steps;
+  index_.emplace(step, static_cast<StepIndex>(steps_.size()));
+  step.variable = first_step_variable + 4 * static_cast<std::uint32_t>(steps_.size());
+  steps_.push_back(step);
+  return steps_.size() - 1;
+}
+
+CompiledPlace compile_place(const ThreadValues& values, std::uint32_t block,
+                            const std::vector<AccessCondition>& conditions,
+                            const std::vector<ExpressionIndex>& addresses, StepPool& pool) {
+  return PlaceCompiler(values, block, conditions, pool).compile(addresses);
+}
+
+}  // namespace firebreak::access

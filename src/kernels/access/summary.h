@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What a kernel reads and writes in global memory, found once from its PTX. Immutable; shared by threads.
+///
+/// The idea that idempotency belongs to a launch and not to a kernel is PICKER's.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kernels/access/program.h"
+#include "kernels/ptx/ir.h"
+
+namespace firebreak::access {
+
+/// One access of one instruction, of all threads.
+struct AccessGroup {
+  ptx::EffectKind kind = ptx::EffectKind::None;
+  std::uint32_t line = 0;         ///< of the instruction, in the PTX text
+  std::uint32_t instruction = 0;  ///< into ptx::Function::instructions
+  std::uint32_t operand = 0;
+  std::uint32_t width_bytes = 0;
+  bool is_certain = false;  ///< each thread does it for which its conditions hold, if the launch ends
+  bool is_store = false;    ///< it writes all bytes of its width, and does nothing else
+  AddressBase base;
+  ExpressionIndex address = no_expression;
+  std::vector<AccessCondition> conditions;
+  std::uint32_t program = 0;       ///< into KernelSummary::programs: where it starts, and whether it happens
+  std::uint64_t offset_bytes = 0;  ///< to be added to what the program finds, modulo 2^64
+};
+
+/// A part of the parameter block.
+struct ParameterBytes {
+  std::uint32_t offset_bytes = 0;
+  std::uint32_t size_bytes = 0;
+};
+
+struct KernelSummary {
+  std::string kernel;
+  std::string refusal;  ///< why nothing is known of any launch; empty: something is
+  std::string hazard;   ///< what of it may raise an exception, or waits for others (kernels/access/hazard.h)
+  std::vector<AccessGroup> groups;
+  std::vector<ProgramStep> steps;        ///< each needs earlier ones only
+  std::vector<AccessPlace> places;       ///< shared by groups under the same conditions
+  std::vector<AddressProgram> programs;  ///< shared by groups a constant apart, under the same conditions
+  std::vector<ptx::Parameter> parameters;
+  std::vector<std::string> variables;  ///< names of the module's
+  std::uint64_t parameter_bytes = 0;
+  /// By the kernel's instructions: how each is written; only of those in `groups`.
+  std::vector<std::string> instruction_names;
+  std::vector<ParameterBytes> relevant_parameters;  ///< what decisions depend on
+  bool reads_own_writes = false;                    ///< a read was left out for that
+  bool has_order_in_block = false;                  ///< atomics in shared memory: who comes first may matter
+  bool uses_variables = false;                      ///< decisions depend on where variables of the module lie
+  std::vector<bool> counted_loops;                  ///< by loop: one test an iteration is the only way out
+  std::shared_ptr<const ThreadValues> values;       ///< for words
+};
+
+/// Of an entry function with a body. Never fails: what is not understood is a refusal, or an address of which
+/// nothing is known.
+///
+/// A read of what the same thread has certainly written before is left out. Constant, shared, local and
+/// parameter memory are left out: nobody else sees them, or no kernel writes them. Arithmetic on a pointer is
+/// taken to stay inside the memory that it points to, but only where the offset is not known.
+KernelSummary summarise(const ptx::Module& module, const ptx::Function& kernel);
+
+}  // namespace firebreak::access

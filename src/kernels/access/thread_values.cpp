@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/access/thread_values.h"
+
+#include <algorithm>
+
+namespace firebreak::access {
+namespace {
+
+constexpr std::size_t most_instructions = 200'000;
+constexpr std::size_t most_blocks = 8'000;  // reading goes as deep as there are blocks
+
+// A phi whose operands are one value and itself is that value. Phis of loops inside loops become so one after
+// the other.
+void remove_trivial_phis(ExpressionPool& pool) {
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (PhiNode& phi : pool.phis) {
+      if (phi.replacement != no_expression) continue;
+      ExpressionIndex same = no_expression;
+      bool differs = phi.operands.empty();
+      for (const ExpressionIndex operand : phi.operands) {
+        const ExpressionIndex value = pool.resolve(operand);
+        if (value == phi.self || value == same) continue;
+        differs = differs || same != no_expression;
+        same = value;
+      }
+      if (differs || same == no_expression) continue;
+      phi.replacement = same;
+      changed = true;
+    }
+  }
+}
+
+// The block leaves the loop or stays in it, and each iteration asks it.
+bool is_test(const ControlFlowGraph& graph, const NaturalLoop& loop, std::uint32_t block) {
+  const auto& successors = graph.blocks[block].successors;
+  if (!loop.body[block] || successors.size() != 2) return false;
+  if (loop.body[successors[0].to] == loop.body[successors[1].to]) return false;
+  return std::all_of(loop.latches.begin(), loop.latches.end(),
+                     [&](std::uint32_t latch) { return graph.dominates(block, latch); });
+}
+
+void find_loop_tests(ThreadValues& values) {
+  const ControlFlowGraph& graph = values.graph;
+  for (const NaturalLoop& loop : graph.loops) {
+    std::vector<LoopTest>& tests = values.loop_tests.emplace_back();
+    for (std::uint32_t block = loop.header; block < graph.blocks.size(); ++block) {
+      if (!is_test(graph, loop, block)) continue;
+      const bool first_stays = loop.body[graph.blocks[block].successors[0].to];
+      const ExpressionIndex goes_on = values.edge_conditions[block][first_stays ? 0 : 1];
+      if (goes_on != no_expression) tests.push_back({block, goes_on});
+    }
+  }
+}
+
+}  // namespace
+
+ValueBuilder::ValueBuilder(const ptx::Module& module, const ptx::Function& kernel, ThreadValues& values)
+    : module_(module), kernel_(kernel), values_(values) {}
+
+std::uint8_t ValueBuilder::width_of(std::uint32_t register_index) const {
+  const ptx::Type type = kernel_.registers[register_index].type;
+  return type == ptx::Type::Pred ? 1 : static_cast<std::uint8_t>(ptx::size_bytes(type) * 8);
+}
+
+void ValueBuilder::refuse(const ptx::Instruction& instruction, const std::string& why) {
+  if (values_.refusal.empty())
+    values_.refusal = "line " + std::to_string(instruction.location.line) + ": " + why;
+}
+
+bool ValueBuilder::all_filled(std::uint32_t block) const {
+  const auto& predecessors = values_.graph.blocks[block].predecessors;
+  return std::all_of(predecessors.begin(), predecessors.end(),
+                     [this](std::uint32_t from) { return filled_[from]; });
+}
+
+ExpressionIndex ValueBuilder::read(std::uint32_t register_index) { return read_in(register_index, block_); }
+
+ExpressionIndex ValueBuilder::read_in(std::uint32_t register_index, std::uint32_t block) {
+  std::uint32_t at = block;
+  ExpressionIndex value = no_expression;
+  while (value == no_expression) {
+    if (const auto found = definitions_.find(key(at, register_index)); found != definitions_.end()) {
+      value = values_.pool.resolve(found->second);
+      break;
+    }
+    const auto& predecessors = values_.graph.blocks[at].predecessors;
+    if (at == 0 && predecessors.empty()) {
+      value = values_.pool.unknown(width_of(register_index), UnknownReason::Undefined);
+    } else if (at != 0 && sealed_[at] && predecessors.size() == 1) {
+      at = predecessors.front();
+    } else {
+      value = read_joined(register_index, at);
+    }
+  }
+  definitions_[key(block, register_index)] = value;
+  return value;
+}
+
+ExpressionIndex ValueBuilder::read_joined(std::uint32_t register_index, std::uint32_t block) {
+  const ExpressionIndex phi = values_.pool.phi(width_of(register_index), block);
+  definitions_[key(block, register_index)] = phi;
+  if (sealed_[block])
+    add_operands(phi, register_index);
+  else
+    incomplete_[block].emplace_back(register_index, phi);
+  return values_.pool.resolve(phi);
+}
+
+void ValueBuilder::add_operands(ExpressionIndex phi, std::uint32_t register_index) {
+  ExpressionPool& pool = values_.pool;
+  const auto which = static_cast<std::size_t>(pool[phi].value);
+  const std::uint32_t block = pool.phis[which].block;
+  std::vector<ExpressionIndex> operands;
+  ExpressionIndex same = no_expression;
+  bool differs = false;
+  for (const std::uint32_t from : values_.graph.blocks[block].predecessors) {
+    const ExpressionIndex value = read_in(register_index, from);
+    operands.push_back(value);
+    if (value == phi || value == same) continue;
+    differs = differs || same != no_expression;
+    same = value;
+  }
+  if (block == 0) {  // the entry is a loop's header: it is entered from outside, too
+    operands.push_back(pool.unknown(pool[phi].width_bits, UnknownReason::Undefined));
+    differs = true;
+  }
+  pool.phis[which].operands = std::move(operands);
+  if (!differs && same != no_expression) pool.phis[which].replacement = same;
+}
+
+void ValueBuilder::write(std::uint32_t register_index, ExpressionIndex value) {
+  if (predicate_ != no_expression && !values_.pool.is_constant(predicate_, 1))
+    value = values_.pool.select(predicate_, value, read(register_index));
+  definitions_[key(block_, register_index)] = value;
+}
+
+ExpressionIndex ValueBuilder::predicate_of(const ptx::Guard& guard) {
+  if (guard.register_index == ptx::no_index) return no_expression;
+  const ExpressionIndex value = read(guard.register_index);
+  return guard.negated ? values_.pool.negate_predicate(value) : value;
+}
+
+void ValueBuilder::seal_ready() {
+  for (std::uint32_t block = 0; block < sealed_.size(); ++block) {
+    if (sealed_[block] || !all_filled(block)) continue;
+    sealed_[block] = true;
+    for (std::size_t i = 0; i < incomplete_[block].size(); ++i) {
+      const auto [register_index, phi] = incomplete_[block][i];
+      add_operands(phi, register_index);
+    }
+  }
+}
+
+void ValueBuilder::note_edges() {
+  for (const FlowEdge& edge : values_.graph.blocks[block_].successors)
+    values_.edge_conditions[block_].push_back(predicate_of(edge.condition));
+}
+
+void ValueBuilder::build() {
+  const std::size_t count = values_.graph.blocks.size();
+  incomplete_.resize(count);
+  filled_.assign(count, false);
+  sealed_.assign(count, false);
+  values_.edge_conditions.resize(count);
+  for (block_ = 0; block_ < count; ++block_) {
+    if (!sealed_[block_] && all_filled(block_)) sealed_[block_] = true;
+    const BasicBlock& block = values_.graph.blocks[block_];
+    for (instruction_ = block.first; instruction_ < block.last; ++instruction_) {
+      const ptx::Instruction& instruction = kernel_.instructions[instruction_];
+      predicate_ = predicate_of(instruction.guard);
+      translate(*this, instruction);
+      predicate_ = no_expression;
+    }
+    note_edges();
+    filled_[block_] = true;
+    const auto& successors = block.successors;
+    if (std::any_of(successors.begin(), successors.end(),
+                    [this](const FlowEdge& edge) { return edge.to <= block_; }))
+      seal_ready();
+  }
+}
+
+ThreadValues find_thread_values(const ptx::Module& module, const ptx::Function& kernel) {
+  ThreadValues values;
+  if (kernel.instructions.size() > most_instructions) {
+    values.refusal = "it has more than " + std::to_string(most_instructions) + " instructions";
+    return values;
+  }
+  if (kernel.instructions.empty()) return values;
+  values.graph = make_control_flow_graph(module, kernel);
+  if (values.graph.blocks.size() > most_blocks)
+    values.refusal = "it has more than " + std::to_string(most_blocks) + " basic blocks";
+  else if (!values.graph.is_reducible)
+    values.refusal = "it has a loop with two entries";
+  if (!values.refusal.empty()) return values;
+  ValueBuilder(module, kernel, values).build();
+  remove_trivial_phis(values.pool);
+  resolve_inductions(values);
+  find_loop_tests(values);
+  return values;
+}
+
+}  // namespace firebreak::access

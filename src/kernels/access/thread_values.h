@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What each register of a kernel holds and what each memory instruction touches, as expressions: static
+/// single assignment, made on the fly. Internal to src/kernels/access.
+///
+/// After Braun et al.: Simple and Efficient Construction of Static Single Assignment Form (2013).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "kernels/access/control_flow_graph.h"
+#include "kernels/access/expression.h"
+#include "kernels/ptx/ir.h"
+
+namespace firebreak::access {
+
+/// One access of one instruction to global or generic memory.
+struct MemoryAccess {
+  std::uint32_t instruction = 0;
+  std::uint32_t block = 0;
+  ptx::EffectKind kind = ptx::EffectKind::None;
+  std::uint32_t operand = 0;
+  ptx::StateSpace space = ptx::StateSpace::None;
+  std::uint32_t width_bytes = 0;
+  ExpressionIndex address = no_expression;    ///< 64 bits
+  ExpressionIndex predicate = no_expression;  ///< of the instruction's own guard
+};
+
+/// A test that every full iteration of a loop passes: it goes on only where that holds.
+struct LoopTest {
+  std::uint32_t block = 0;
+  ExpressionIndex goes_on = no_expression;
+};
+
+struct ThreadValues {
+  ControlFlowGraph graph;
+  ExpressionPool pool;
+  std::vector<MemoryAccess> accesses;
+  /// By block and successor: when the edge is taken. no_expression: always, or not known.
+  std::vector<std::vector<ExpressionIndex>> edge_conditions;
+  std::vector<std::vector<LoopTest>> loop_tests;            ///< by loop
+  std::vector<std::vector<ExpressionIndex>> loop_counters;  ///< by loop: one for each width
+  std::string refusal;  ///< why nothing can be said of the kernel; empty: something can
+};
+
+/// Of an entry with a body. Memory and time are bounded by limits on its size; beyond them it refuses.
+ThreadValues find_thread_values(const ptx::Module& module, const ptx::Function& kernel);
+
+/// Replaces phis of loop headers that grow by the same amount in each iteration: induction.cpp.
+void resolve_inductions(ThreadValues& values);
+
+/// The state while blocks are walked; translate.cpp uses it for one instruction after the other.
+class ValueBuilder {
+ public:
+  ValueBuilder(const ptx::Module& module, const ptx::Function& kernel, ThreadValues& values);
+  void build();
+
+  ExpressionIndex read(std::uint32_t register_index);
+  /// Under the instruction's guard, if it has one.
+  void write(std::uint32_t register_index, ExpressionIndex value);
+  void refuse(const ptx::Instruction& instruction, const std::string& why);
+
+  const ptx::Module& module() const { return module_; }
+  const ptx::Function& kernel() const { return kernel_; }
+  ExpressionPool& pool() { return values_.pool; }
+  std::vector<MemoryAccess>& accesses() { return values_.accesses; }
+  std::uint32_t block() const { return block_; }
+  std::uint32_t instruction() const { return instruction_; }
+  ExpressionIndex predicate() const { return predicate_; }
+  std::uint8_t width_of(std::uint32_t register_index) const;
+
+ private:
+  ExpressionIndex read_in(std::uint32_t register_index, std::uint32_t block);
+  ExpressionIndex read_joined(std::uint32_t register_index, std::uint32_t block);
+  void add_operands(ExpressionIndex phi, std::uint32_t register_index);
+  void seal_ready();
+  void note_edges();
+  ExpressionIndex predicate_of(const ptx::Guard& guard);
+  bool all_filled(std::uint32_t block) const;
+  static std::uint64_t key(std::uint32_t block, std::uint32_t register_index) {
+    return std::uint64_t{block} << 32 | register_index;
+  }
+
+  const ptx::Module& module_;
+  const ptx::Function& kernel_;
+  ThreadValues& values_;
+  std::unordered_map<std::uint64_t, ExpressionIndex> definitions_;
+  std::vector<std::vector<std::pair<std::uint32_t, ExpressionIndex>>>
+      incomplete_;  ///< register, phi; by block
+  std::vector<bool> sealed_;
+  std::vector<bool> filled_;
+  std::uint32_t block_ = 0;
+  std::uint32_t instruction_ = 0;
+  ExpressionIndex predicate_ = no_expression;
+};
+
+/// What one instruction computes and touches.
+void translate(ValueBuilder& builder, const ptx::Instruction& instruction);
+
+}  // namespace firebreak::access

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The process, and its contexts: the program's handle of its primary context is the anchor's, because the
+/// CUDA runtime looks into it by ways of its own.
+#include "program/virtual/calls.h"
+
+namespace firebreak::virtual_driver::own {
+namespace {
+
+/// What the runtime finds current in the anchor is what the program made current.
+void show_anchor(const OwnCall& call) {
+  if (call.all.is_plain()) return;
+  const Current& mine = current();
+  const CUcontext seen = mine.stack.back();
+  Object* const context = call.all.objects().find(Family::Context, number_of(seen));
+  const std::uintptr_t there = context == nullptr ? 0 : context->in[anchor].load();
+  call.all.own_driver().cuCtxSetCurrent(reinterpret_cast<CUcontext>(there));
+  current().there[anchor].context = there;
+}
+
+bool is_known(const OwnCall& call, CUcontext context) {
+  return context == nullptr || call.all.has_context(context);
+}
+
+/// Makes a context, which is current then.
+template <class Create>
+CUresult create(const OwnCall& call, CUcontext* context, Create make) {
+  if (context == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (current().stack.is_full()) return CUDA_ERROR_OUT_OF_MEMORY;
+  const CUresult result = call.all.call([&](const Turn& turn) {
+    Making making{turn.driver, turn.slot, turn.objects};
+    Object::Step step{{}, std::move(make)};
+    const CUresult made = step.again(making);
+    if (made != CUDA_SUCCESS) return made;
+    there_in(turn.instance).context = making.made;
+    Object& object = turn.objects.add(Family::Context, making.made, turn.slot, {step});
+    *context = reinterpret_cast<CUcontext>(object.seen);
+    return made;
+  });
+  if (result != CUDA_SUCCESS) return result;
+  current().stack.push_back(*context);
+  show_anchor(call);
+  call.all.something_new();
+  return result;
+}
+
+/// What creation in the background leaves current is nobody's.
+CUresult created(Making& making, CUresult result, CUcontext context) {
+  making.made = number_of(context);
+  return result;
+}
+
+}  // namespace
+
+CUresult cuInit(const OwnCall& call, unsigned int flags) { return call.all.initialise(flags); }
+
+CUresult cuDevicePrimaryCtxRetain(const OwnCall& call, CUcontext* context, CUdevice device) {
+  if (context == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (device == 0) return call.all.retain_primary(context);
+  call.all.stand_aside("it uses several devices");
+  return call.all.own_driver().cuDevicePrimaryCtxRetain(context, device);
+}
+
+CUresult cuCtxCreate_v2(const OwnCall& call, CUcontext* context, unsigned int flags, CUdevice device) {
+  return create(call, context, [=](Making& making) {
+    CUcontext made = nullptr;
+    const CUresult result = making.driver.cuCtxCreate_v2(&made, flags, device);
+    return created(making, result, made);
+  });
+}
+
+CUresult cuCtxCreate_v3(const OwnCall& call, CUcontext* context, CUexecAffinityParam* params, int param_count,
+                        unsigned int flags, CUdevice device) {
+  std::vector<CUexecAffinityParam> given(params, params + (params == nullptr ? 0 : param_count));
+  return create(call, context, [=](Making& making) mutable {
+    CUcontext made = nullptr;
+    const CUresult result = making.driver.cuCtxCreate_v3(&made, given.empty() ? nullptr : given.data(),
+                                                         static_cast<int>(given.size()), flags, device);
+    return created(making, result, made);
+  });
+}
+
+CUresult cuCtxCreate_v4(const OwnCall& call, CUcontext* context, CUctxCreateParams* params,
+                        unsigned int flags, CUdevice device) {
+  const bool has_more = params != nullptr && params->cigParams != nullptr;
+  if (has_more) call.all.stand_aside("it shares its context with a graphics API");
+  std::vector<CUexecAffinityParam> given;
+  if (params != nullptr && params->execAffinityParams != nullptr) {
+    given.assign(params->execAffinityParams, params->execAffinityParams + params->numExecAffinityParams);
+  }
+  CUctxCigParam* const shared = has_more ? params->cigParams : nullptr;
+  return create(call, context, [=](Making& making) mutable {
+    CUctxCreateParams again{given.empty() ? nullptr : given.data(), static_cast<int>(given.size()), shared};
+    CUcontext made = nullptr;
+    const CUresult result = making.driver.cuCtxCreate_v4(&made, &again, flags, device);
+    return created(making, result, made);
+  });
+}
+
+CUresult cuDevicePrimaryCtxReset_v2(const OwnCall& call, CUdevice device) {
+  if (device == 0) return call.all.reset_primary();
+  call.all.stand_aside("it uses several devices");
+  return call.all.own_driver().cuDevicePrimaryCtxReset_v2(device);
+}
+
+CUresult cuDevicePrimaryCtxReset(const OwnCall& call, CUdevice device) {
+  return cuDevicePrimaryCtxReset_v2(call, device);
+}
+
+CUresult cuCtxDestroy_v2(const OwnCall& call, CUcontext context) {
+  Object* const object = call.all.objects().find(Family::Context, number_of(context));
+  if (object == nullptr || object->steps.empty()) return CUDA_ERROR_INVALID_CONTEXT;
+  const CUresult result = call.all.call([&](const Turn& turn) {
+    const CUresult destroyed = turn.driver.cuCtxDestroy_v2(turn.objects.translate(context, turn.slot));
+    if (destroyed == CUDA_SUCCESS) {
+      call.all.memory().free_all_of(number_of(context), turn.instance);
+      end_object<CUcontext>(
+          turn, object, [](const cuda::Backend& driver, CUcontext there) { driver.cuCtxDestroy_v2(there); });
+    }
+    for (ThreadThere& each : current().there) each.context = ThreadThere::unknown;
+    return destroyed;
+  });
+  if (result != CUDA_SUCCESS) return result;
+  ContextStack& stack = current().stack;
+  if (!stack.empty() && stack.back() == context) stack.pop_back();
+  current().device_of = nullptr;
+  show_anchor(call);
+  return result;
+}
+
+CUresult cuCtxSetCurrent(const OwnCall& call, CUcontext context) {
+  if (!is_known(call, context)) return CUDA_ERROR_INVALID_CONTEXT;
+  ContextStack& stack = current().stack;
+  if (!stack.empty()) stack.pop_back();
+  if (context != nullptr) stack.push_back(context);
+  show_anchor(call);
+  return call.all.call([](const Turn&) { return CUDA_SUCCESS; });
+}
+
+CUresult cuCtxGetCurrent(const OwnCall&, CUcontext* context) {
+  if (context == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const ContextStack& stack = current().stack;
+  *context = stack.back();
+  return CUDA_SUCCESS;
+}
+
+/// Programs ask for it dozens of times between two launches.
+CUresult cuCtxGetDevice(const OwnCall& call, CUdevice* device) {
+  Current& mine = current();
+  if (device == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (!mine.stack.empty() && mine.stack.back() == mine.device_of) {
+    *device = mine.device;
+    return CUDA_SUCCESS;
+  }
+  const CUresult result = call.all.call([&](const Turn& turn) { return turn.driver.cuCtxGetDevice(device); });
+  if (result == CUDA_SUCCESS && !mine.stack.empty()) {
+    mine.device_of = mine.stack.back();
+    mine.device = *device;
+  }
+  return result;
+}
+
+CUresult cuCtxGetDevice_v2(const OwnCall& call, CUdevice* device, CUcontext context) {
+  if (context == nullptr) return cuCtxGetDevice(call, device);
+  return call.all.call([&](const Turn& turn) {
+    return turn.driver.cuCtxGetDevice_v2(device, turn.objects.translate(context, turn.slot));
+  });
+}
+
+CUresult cuCtxPushCurrent_v2(const OwnCall& call, CUcontext context) {
+  if (context == nullptr || !is_known(call, context)) return CUDA_ERROR_INVALID_CONTEXT;
+  if (current().stack.is_full()) return CUDA_ERROR_OUT_OF_MEMORY;
+  current().stack.push_back(context);
+  show_anchor(call);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxPopCurrent_v2(const OwnCall& call, CUcontext* context) {
+  ContextStack& stack = current().stack;
+  if (stack.empty()) return CUDA_ERROR_INVALID_CONTEXT;
+  if (context != nullptr) *context = stack.back();
+  stack.pop_back();
+  show_anchor(call);
+  return CUDA_SUCCESS;
+}
+
+namespace {
+
+/// Changes the current context, here and in what comes.
+template <class Set>
+CUresult set_current(const OwnCall& call, std::string key, Set set) {
+  return call.all.call([&](const Turn& turn) {
+    const CUresult result = set(turn.driver);
+    const ContextStack& stack = current().stack;
+    if (result != CUDA_SUCCESS || stack.empty()) return result;
+    const CUcontext seen = stack.back();
+    Object* const context = turn.objects.find(Family::Context, number_of(seen));
+    if (context == nullptr) return result;
+    turn.objects.add_step(
+        *context, turn.slot,
+        {std::move(key), [=](Making& making) { return set(making.driver); }, number_of(seen)});
+    call.all.something_new();
+    return result;
+  });
+}
+
+}  // namespace
+
+CUresult cuCtxSetLimit(const OwnCall& call, CUlimit limit, std::size_t value) {
+  return set_current(call, "limit" + std::to_string(limit),
+                     [=](const cuda::Backend& driver) { return driver.cuCtxSetLimit(limit, value); });
+}
+
+CUresult cuCtxSetCacheConfig(const OwnCall& call, CUfunc_cache config) {
+  return set_current(call, "cache",
+                     [=](const cuda::Backend& driver) { return driver.cuCtxSetCacheConfig(config); });
+}
+
+CUresult cuCtxSynchronize(const OwnCall& call) {
+  return call.all.call([&](const Turn& turn) {
+    const auto wait_on = [&] { return turn.driver.cuCtxSynchronize(); };
+    return call.all.has_one_context() ? call.all.wait_for_all(wait_on) : wait_on();
+  });
+}
+
+CUresult cuCtxSynchronize_v2(const OwnCall& call, CUcontext context) {
+  return call.all.call([&](const Turn& turn) {
+    const auto wait_on = [&] {
+      return turn.driver.cuCtxSynchronize_v2(turn.objects.translate(context, turn.slot));
+    };
+    return call.all.has_one_context() ? call.all.wait_for_all(wait_on) : wait_on();
+  });
+}
+
+}  // namespace firebreak::virtual_driver::own

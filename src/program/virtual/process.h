@@ -1,0 +1,426 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The driver that a program sees, made of several: an anchor, an instance that works and a spare. Decides
+/// which instance a call reaches, and moves the program from one to the next.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ground/os/memory.h"
+#include "ground/os/self.h"
+#include "ground/os/standing.h"
+#include "program/cuda/backend.h"
+#include "program/virtual/argument_addresses.h"
+#include "program/virtual/gate.h"
+#include "program/virtual/given_work.h"
+#include "program/virtual/graphs.h"
+#include "program/virtual/instance.h"
+#include "program/virtual/later_frees.h"
+#include "program/virtual/mappings.h"
+#include "program/virtual/marks.h"
+#include "program/virtual/memory.h"
+#include "program/virtual/news.h"
+#include "program/virtual/objects.h"
+#include "program/virtual/redo.h"
+#include "program/virtual/taken_variables.h"
+#include "shared/abi/spare_page.h"
+
+namespace firebreak::virtual_driver {
+
+/// 0: what was under way when a domain died is not done again. Else how many microseconds marks are apart.
+inline constexpr const char* redo_variable = "FIREBREAK_SPARE_REDO";
+inline constexpr Nanoseconds default_between_marks = std::chrono::microseconds(100);
+
+struct VirtualSettings {
+  std::string library;                 ///< the program's own driver, by its path
+  std::array<std::string, 2> domains;  ///< pipe directories: that of the first working instance, the other
+  /// Core dumps of instances in these domains go there (docs/parking.md); empty: to where the process's go.
+  std::array<std::string, 2> dumps = {};
+  Nanoseconds longest_wait{std::chrono::seconds(10)};  ///< of a flip, for calls and work under way
+  /// Runs `run` in a way that what a driver asks the dynamic linker for meanwhile is answered with its own.
+  void (*undisturbed)(const std::function<void()>& run) = nullptr;
+  /// Null: nobody wants to know which instance has which.
+  ListUvmDescriptors uvm_descriptors = nullptr;
+  /// Whether that is a word of ours, which nobody else reads and the GPU writes in the order of a stream.
+  /// Null: there are none.
+  bool (*is_marker)(CUdeviceptr address) = nullptr;
+  /// What was under way when a domain died is done again where that is proved (program/virtual/redo.h). So
+  /// far apart are marks in a stream at least, which tell how far it has come. Nothing: nothing is done
+  /// again.
+  std::optional<Nanoseconds> between_marks = default_between_marks;
+  /// Called in each move, once the next instance is the one that works and before any call reaches it. It may
+  /// wait for nobody who calls the driver. Null: nobody wants to know.
+  void (*moved)() = nullptr;
+};
+
+/// FIREBREAK_SPARE_TRACE=1: calls that answer an error, addresses of variables that are taken, and all that
+/// puts the program aside are written to standard error, for who develops this. 2: every call.
+enum class Trace { Nothing, Errors, Calls };
+Trace trace();
+inline bool is_traced() { return trace() != Trace::Nothing; }
+
+/// The contexts that a thread has pushed. It has a size, since it needs no destructor: what a program calls
+/// while it ends comes after the destructors of its threads' variables.
+class ContextStack {
+ public:
+  bool empty() const { return size_ == 0; }
+  bool is_full() const { return size_ == contexts_.size(); }
+  CUcontext back() const { return size_ == 0 ? nullptr : contexts_[size_ - 1]; }
+  /// Nothing where it is full.
+  void push_back(CUcontext context) {
+    if (!is_full()) contexts_[size_++] = context;
+  }
+  void pop_back() { --size_; }
+
+ private:
+  std::array<CUcontext, 512> contexts_{};
+  std::size_t size_ = 0;
+};
+
+/// What an instance has for the calling thread, as far as we know.
+struct ThreadThere {
+  static constexpr std::uintptr_t unknown = ~std::uintptr_t{0};
+  static constexpr auto unknown_mode = static_cast<CUstreamCaptureMode>(-1);
+  std::uint32_t life = 0;      ///< of the instance
+  std::uintptr_t context = 0;  ///< that is current
+  CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+};
+
+/// What the calling thread made current.
+struct Current {
+  ContextStack stack;  ///< as the program calls them; the last one is current
+  std::array<ThreadThere, slots_max> there{};
+  CUcontext device_of = nullptr;  ///< the context whose device is known
+  CUdevice device = 0;
+  /// How the thread sees captures of others, as it has said.
+  CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+};
+static_assert(std::is_trivially_destructible_v<Current>);
+Current& current();
+inline ThreadThere& there_in(const Instance& instance) {
+  ThreadThere& there = current().there[instance.slot()];
+  if (there.life != instance.life()) [[unlikely]]
+    there = {instance.life(), ThreadThere::unknown, ThreadThere::unknown_mode};
+  return there;
+}
+/// What the program calls its current context; 0: none is.
+inline std::uintptr_t current_context() { return number_of(current().stack.back()); }
+
+/// Memory in the window that is ours.
+struct Room {
+  CUdeviceptr begin = 0;
+  std::size_t size_bytes = 0;
+};
+
+class VirtualProcess;
+
+/// What a call is given: the instance that it reaches.
+struct Turn {
+  const Instance& instance;
+  const cuda::Backend& driver;
+  Slot slot;
+  Objects& objects;
+  VirtualProcess& all;
+
+  /// Where what the program means by that address lies in the instance.
+  CUdeviceptr translate(CUdeviceptr address) const;
+  /// The same for a call that may write there.
+  CUdeviceptr translate_for_use(CUdeviceptr address) const;
+  /// The call has addresses in a place where nobody looks.
+  void beware_of_addresses() const;
+};
+
+/// One for the process, never destroyed. Thread safe.
+class VirtualProcess {
+ public:
+  /// `own_driver`: the program's own, which becomes the anchor. `settings` without domains: there is nothing
+  /// but the anchor, and the program works as ever.
+  VirtualProcess(const cuda::Backend& own_driver, VirtualSettings settings);
+
+  /// In a child of fork(): from now on the process's one, with nothing but the anchor. Threads of the
+  /// parent's may have been using everything else, and its page is the parent's alone.
+  static void begin_anew();
+
+  /// At the program's exit: from now on nobody moves it, nor makes a spare. Returns once nobody does, or
+  /// after a while: drivers are taken down next.
+  static void end_of_program();
+
+  /// At the program's first cuInit: the working instance comes up, and the spare in the background.
+  CUresult initialise(unsigned int flags);
+
+  /// Runs `act` as one call of the program's. Where the instance has died and the program can leave it, `act`
+  /// runs again in the next one: a call that answers an error has given the GPU nothing.
+  template <class Act>
+  CUresult call(const Act& act) {
+    while (true) {
+      CUresult result = CUDA_SUCCESS;
+      std::uint32_t life = 0;
+      {
+        const Pass pass(gate_);
+        const Instance& instance = *active_.load(std::memory_order_acquire);
+        life = instance.life();
+        make_current(instance);
+        result = act(Turn{instance, instance.driver(), instance.slot(), objects_, *this});
+      }
+      if (!ends_instance(result)) [[likely]]
+        return result;
+      if (!leave_dead(life)) return result;
+    }
+  }
+
+  const cuda::Backend& own_driver() const { return own_driver_; }
+  Objects& objects() { return objects_; }
+  WindowMemory& memory() { return memory_; }
+  Mappings& mappings() { return mappings_; }
+  LaterFrees& later_frees() { return later_frees_; }
+  TakenVariables& taken() { return taken_; }
+  ArgumentAddresses& arguments() { return arguments_; }
+  Graphs& graphs() { return graphs_; }
+  /// It is never moved any more.
+  bool is_aside() const { return aside_.load(std::memory_order_relaxed) != nullptr; }
+  /// A variable's address becomes the program's: where it is to have it. `code` is what it was found in.
+  /// Empty: nowhere, since the program has that address of another variable, which has moved.
+  std::optional<CUdeviceptr> take_variable(Object* code, const char* name, CUdeviceptr address,
+                                           std::size_t size_bytes, Slot slot);
+  /// False: it would give a kernel an address at which nothing is any more.
+  bool may_launch(const Turn& turn, CUfunction function, void** parameters, void** extra);
+  /// The same of a copy from the host to that address.
+  bool may_copy(const Turn& turn, CUdeviceptr address, const void* host, std::size_t size_bytes);
+  /// Only the anchor is there: nothing is kept.
+  bool is_plain() const { return active_.load(std::memory_order_acquire)->slot() == anchor; }
+  /// For somebody inside a call.
+  const Instance* receiver() const { return receiver_.load(std::memory_order_acquire); }
+  const Instance& active() const { return *active_.load(std::memory_order_acquire); }
+
+  /// The anchor's primary context, which is the program's handle of its own in every instance.
+  CUresult retain_primary(CUcontext* context);
+  /// The program begins anew in the instance that works, unprotected from then on. That has its context again
+  /// at once: the CUDA runtime gets the program's by ways of its own.
+  CUresult reset_primary();
+  /// Whether a context is one that the program has. The CUDA runtime gets the primary one by ways of its own:
+  /// the first that we do not know, and that the anchor takes, is that.
+  bool has_context(CUcontext context);
+  /// The program uses what we cannot move: it goes on, unprotected. `why` is a literal.
+  void stand_aside(const char* why);
+  /// The same, and what it was: a name in the program's code.
+  void stand_aside(const char* why, const std::string& what);
+  /// Something that the spare is to have, too.
+  void something_new() {
+    if (!news_.tell()) return;
+    page_->is_behind.store(1);
+    wake_keeper();
+  }
+
+  /// Who waits for the current context has waited for everything.
+  bool has_one_context();
+  /// What is queued in a stream; of default streams, in the one for all threads, or in those of all threads.
+  Work& work_of(CUstream stream, bool per_thread = false);
+  /// False for what counts the streams that threads have for themselves.
+  bool is_one_stream(const Work& work) const { return &work != &thread_streams_work_; }
+  /// Waits, by `wait_on`, for everything that was queued before.
+  template <class Wait>
+  CUresult wait_for_all(const Wait& wait_on) {
+    const auto queued = all_queued();
+    const CUresult result = wait_on();
+    if (result == CUDA_SUCCESS) end_all(queued);
+    if (result == CUDA_SUCCESS) saw_an_end();
+    return result;
+  }
+  /// Counts an operation, and has `note` put it down, once, with what it is given. In a capture it is none of
+  /// the GPU's.
+  template <class Note>
+  void give(Work& work, const Note& note) {
+    work.queued.fetch_add(1);
+    if (given_ == nullptr || is_plain() || is_never_redone()) return;
+    if (graphs_.are_captures_under_way()) return given_->unknown(work);
+    note(*given_, work);
+  }
+  /// After something was given to that stream.
+  void maybe_mark(const Turn& turn, Work& work, CUstream stream);
+  void give_unknown(Work& work) {
+    give(work, [](GivenWork& given, const Work& its) { given.unknown(its); });
+  }
+  /// The program knows now that something has ended, and may go on from there.
+  void saw_an_end() {
+    if (given_ != nullptr && !is_never_redone()) given_->seen();
+  }
+  /// It has given back code or memory that work before may have used.
+  void gave_back() {
+    if (given_ != nullptr && !is_never_redone()) given_->given_back();
+  }
+  /// Its code has variables, so its domain could not be left anyway once that has died: from then on, for
+  /// good, nothing is noted.
+  bool is_never_redone() const { return is_never_redone_.load(std::memory_order_relaxed); }
+  bool is_marker(CUdeviceptr address) const {
+    return settings_.is_marker != nullptr && settings_.is_marker(address);
+  }
+  /// As far as is known here, and by what the GPU has marked.
+  bool is_any_work_under_way() {
+    if (given_ == nullptr || is_never_redone()) return false;
+    take_up_marks();
+    return is_work_under_way();
+  }
+
+  void make_current(const Instance& instance);
+
+  /// Host memory that we have given to the program, until it gives it back.
+  void keep_host(os::Mapping memory);
+  std::optional<os::Mapping> take_host(const void* host);
+
+ private:
+  enum class Why { Asked, Died };
+
+  void know_primary(CUcontext seen);
+
+  static bool ends_instance(CUresult result);
+  bool leave_dead(std::uint32_t life) { return flip(Why::Died, life); }
+  /// `from`: the life of the instance that is to be left.
+  bool flip(Why why, std::uint32_t from);
+  /// Since the part before; on the page.
+  void note_part(abi::MovePart part);
+  bool is_ready_to_flip(Why why, const Instance& from);
+  bool is_work_under_way();
+  std::vector<std::pair<Work*, std::uint64_t>> all_queued();
+  static void end_all(const std::vector<std::pair<Work*, std::uint64_t>>& queued);
+  enum class Waited { AllDone, TooLong, Failed };
+  Waited synchronize(const Instance& instance);
+  enum class Completed : std::uint8_t { Yes, No, NotFromTheDead };
+  Completed complete(const Instance& instance);
+  void tell_lost(const std::string& with);
+  std::string redo_in(const Instance& to);
+  void take_up_marks();
+  void read_code();
+  void check_taken();
+  bool bring_taken(const Instance& instance);
+  bool write_taken(const Instance& instance);
+  bool find_variables(const Instance& instance);
+  void make_room_for_variables();
+  void prepare_variables();
+  bool has_variables();
+  std::string copy_variables(const Instance& from, const Instance& to);
+  CUcontext only_context(const Instance& instance);
+  const Object* only_own_context();
+  static void forget_current(const Instance& instance);
+  void start_working();
+  Result<const Instance*> bring_up_first();
+  bool takes_instances(const std::string& domain) const;
+  CUresult initialise_alone(unsigned int flags);
+  CUresult initialise_anchor(unsigned int flags);
+  void keep();
+  void look_who_it_is();
+  void keep_once();
+  void tell_whether_behind();
+  void rest(Nanoseconds worked);
+  void wake_keeper();
+  void make_spare();
+  void drop_spare();
+  void check_spare();
+  void give_up_spare();
+  void leave_if_asked();
+  bool is_held_up_by_capture();
+  static bool is_alive(const Instance& instance);
+  CUresult begin_primary_again(const Instance& working);
+  void note_cost(std::atomic<std::uint32_t>& cost_mib, std::optional<std::uint64_t> free_before_bytes);
+  std::optional<std::uint64_t> free_on_gpu() const;
+  void tell(abi::SpareState state, const std::string& reason);
+  void tell_domains();
+  Result<const Instance*> bring_up(const std::string& domain);
+  Result<Instance*> begin(const std::string& domain);
+  Result<Instance*> begin_anew(const std::string& domain);
+  Instance* take_resting(const std::string& domain);
+  std::optional<Slot> take_slot();
+  std::size_t number_of_domain(const std::string& domain) const;
+  abi::DomainRule rule_of(const std::string& domain) const;
+  void give_back_left();
+  std::vector<const Instance*> take_left();
+  void give_back(const Instance& instance);
+  void empty(const Instance& instance);
+  void forget(const Instance& instance);
+  void note_hit(const Instance& instance);
+
+  cuda::Backend own_driver_;
+  VirtualSettings settings_;
+  Gate gate_;
+  Objects objects_;
+  Receiver receiver_{nullptr};
+  WindowMemory memory_{receiver_};
+  Mappings mappings_{receiver_, memory_};
+  LaterFrees later_frees_;
+  TakenVariables taken_;
+  Room room_;  ///< for variables on their way; of flipping_
+  ArgumentAddresses arguments_;
+  Graphs graphs_{*this};
+  std::unique_ptr<GivenWork> given_;  ///< null: nothing is done again
+  std::atomic<bool> is_never_redone_{false};
+  Marks marks_{memory_, settings_.between_marks.value_or(Nanoseconds(0))};
+  Redo redo_{objects_, memory_, mappings_, graphs_, arguments_};  ///< of flipping_
+  /// The environment says which domain a driver joins, and a driver asks it when it makes its first context:
+  /// one at a time starts. Before flipping_.
+  std::mutex starting_;
+  Nanoseconds before_next_spare_{0};                       ///< of the keeper, as the next one
+  std::chrono::steady_clock::time_point next_spare_ = {};  ///< not before that
+  std::optional<os::EnvironmentScope> anchor_dump_;        ///< of the anchor, for good
+  bool has_tried_ = false;                                 ///< to bring up an instance that works
+  os::Standing began_as_;                                  ///< the program, when it came to CUDA
+  std::atomic<bool> has_started_{false};                   ///< there is one, and the anchor
+  std::mutex
+      flipping_;  ///< one flip at a time; also guards the texts on the page. Never taken inside a call.
+  std::mutex reading_code_;                           ///< one at a time reads it; after that one
+  std::mutex instances_mutex_;                        ///< of the next; after flipping_
+  std::vector<std::unique_ptr<Instance>> instances_;  ///< with those that are over
+  std::vector<const Instance*> there_;                ///< of these, those that have a context
+  std::atomic<const Instance*> active_{nullptr};
+  std::atomic<const Instance*> spare_{nullptr};
+  std::vector<const Instance*> left_;     ///< to be given back to the driver; of flipping_
+  bool are_left_in_use_ = false;          ///< some of those, by calls under way; likewise
+  std::vector<const Instance*> hit_;      ///< by a fault of their domain, whatever became of them; likewise
+  std::vector<const Instance*> resting_;  ///< that can begin again; of instances_mutex_
+  std::vector<Slot> free_slots_;          ///< likewise
+  std::atomic<const char*> aside_{nullptr};
+  Work legacy_stream_work_;
+  Work thread_streams_work_;
+  Work no_work_;  ///< of streams that are not followed: the program is aside then
+  std::atomic<std::uintptr_t> primary_seen_{0};
+  std::atomic<bool> program_ends_{false};
+  News news_;
+  std::atomic<bool> is_keeping_{false};                 ///< the keeper may be inside a driver
+  std::chrono::steady_clock::time_point part_began_{};  ///< of a move; of flipping_
+  /// Since when captures have held a move up; of the keeper alone.
+  std::optional<std::chrono::steady_clock::time_point> captures_since_;
+  int tries_ = 0;  ///< to leave, as asked; of the keeper alone
+  /// Before that nobody tries again: the program has to get through the gate.
+  std::chrono::steady_clock::time_point next_try_{};
+  std::uint32_t next_copy_ = 1;   ///< of the library; of starting_
+  int tries_to_begin_again_ = 0;  ///< likewise
+  std::mutex hosts_mutex_;
+  std::map<const void*, os::Mapping> hosts_;
+  os::Fd page_memory_;
+  os::Mapping page_mapping_;
+  abi::SparePage* page_ = nullptr;
+};
+
+inline void VirtualProcess::maybe_mark(const Turn& turn, Work& work, CUstream stream) {
+  if (given_ == nullptr || is_plain() || is_aside() || is_never_redone()) return;
+  if (graphs_.are_captures_under_way()) return;
+  if (&work == &thread_streams_work_ || &work == &no_work_) return;
+  marks_.maybe_put(turn.instance, work, objects_.translate(stream, turn.slot), *given_);
+}
+
+inline CUdeviceptr Turn::translate(CUdeviceptr address) const { return all.taken().translate(address, slot); }
+
+inline CUdeviceptr Turn::translate_for_use(CUdeviceptr address) const {
+  return all.taken().translate_for_use(address, slot);
+}
+
+/// The process's one; null: the program works without. Set once.
+VirtualProcess* process();
+void set_process(VirtualProcess* only);
+
+}  // namespace firebreak::virtual_driver
