@@ -237,7 +237,7 @@ FB_API fb_status fb_release_connection(fb_session* session, uint64_t id);
  * on the calling thread and the caller's to destroy; it has at least `multiprocessors` of them, as the driver
  * rounds, and a stack limit of 0. `device` is the driver's ordinal. The driver does that for MPS clients
  * alone: elsewhere this is a full context, and
- * `*is_small` (may be null) is 0. Needs no session. What to do once promoted: docs/failover.md, "A small
+ * `*is_small` (may be null) is 0. Needs no session. What to do once promoted: docs/use/pairs.md, "A small
  * standby". FB_ERROR_CUDA; FB_ERROR_NO_MEMORY. Any thread. Since 0.5. */
 FB_API fb_status fb_small_context(int device, unsigned int multiprocessors, void** context, int* is_small);
 

@@ -2,7 +2,7 @@
 /*
  * What RM's firmware does about a fault that was cancelled or that UVM handed
  * on: after a while it resets the channel group, and with it every client that
- * shares the group. Measured on an H100 (see docs/bench.md); the group stands
+ * shares the group. Measured on an H100 (see docs/how/bench.md); the group stands
  * still in between, here as there.
  */
 #include <linux/ktime.h>

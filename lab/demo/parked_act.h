@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The fourth act: programs that know nothing of Firebreak, and a rogue in their MPS domain whose kernel
-/// raises an exception of an SM. The domain is parked (docs/parking.md), so they finish.
+/// raises an exception of an SM. The domain is parked (docs/how/parking.md), so they finish.
 #pragma once
 
 #include <string>

@@ -26,7 +26,8 @@ bool has_own_error(const ParkedFault& fault) {
          !fault.exit->clean();
 }
 
-/// Where somebody has moved away, the agent ends it: its call could say that all was well (docs/parking.md).
+/// Where somebody has moved away, the agent ends it: its call could say that all was well
+/// (docs/how/parking.md).
 bool is_ended(const ParkedFault& fault) {
   const bool has_answer = fault.report && fault.report->answered_at_ns != 0;
   constexpr int killed = 128 + SIGKILL;  // as `firebreak run` passes it on

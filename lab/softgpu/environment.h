@@ -23,7 +23,7 @@ inline constexpr const char* orphaned_work_ms = "FIREBREAK_SOFTGPU_ORPHANED_WORK
 /// an H100), divided by the speed.
 inline constexpr const char* halt_ms = "FIREBREAK_SOFTGPU_HALT_MS";
 /// 0: an MPS client that does not dump after another's trap. It answers its server so at once, and its
-/// kernels stand still until the reset (H200, docs/parking.md).
+/// kernels stand still until the reset (H200, docs/how/parking.md).
 inline constexpr const char* dumps_after_traps = "FIREBREAK_SOFTGPU_DUMPS_AFTER_TRAPS";
 /// 1: plays a kernel whose UVM serves the GPU in a managed range only where the CPU might write as well, as
 /// UVM's source allows where the kernel knows device-private memory. Guard ranges is of no use there.

@@ -171,7 +171,7 @@ TEST_F(Domains, OneWhoseDaemonSomebodyHasStoppedTakesNobodyUntilItGoesOn) {
 }
 
 // As it does on an H100 and on an H200, such a server calls itself ACTIVE and fails its next client
-// (docs/domains.md).
+// (docs/how/domains.md).
 TEST_F(Domains, WhoIsPlacedAfterAnOnlyTenantDiedInMidKernelIsServed) {
   start_agent();
   const Player& spinner = start_spinner();

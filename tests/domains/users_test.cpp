@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A user who is nobody special runs tenants beside root's, by the tenants' socket (docs/security.md).
+// A user who is nobody special runs tenants beside root's, by the tenants' socket (docs/use/security.md).
 #include <unistd.h>
 
 #include "tests/guard/agent_on_stage.h"

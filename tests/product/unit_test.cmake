@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The exposure of the packaged unit by `systemd-analyze security`, which docs/security.md names: it gets no worse.
+# The exposure of the packaged unit by `systemd-analyze security`, which docs/use/security.md names: it gets no worse.
 #   cmake -D UNIT=file -D MOST=tenths -P unit_test.cmake
 find_program(ANALYZE systemd-analyze)
 if(NOT ANALYZE)

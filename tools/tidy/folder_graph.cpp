@@ -31,8 +31,8 @@ std::string row_around(const std::vector<FolderRow>& rows, const std::string& fo
   return best.empty() ? folder : best;
 }
 
-/// The path that a name of the last column stands for: the folder of lab/ with that name, else the folder of src/
-/// whose path ends with it.
+/// The path that a name of the last column stands for: the folder of lab/ with that name, else the folder of
+/// src/ whose path ends with it.
 std::string whole(const std::vector<FolderRow>& rows, const std::string& name) {
   std::string found = name;
   for (const FolderRow& row : rows) {
@@ -42,26 +42,31 @@ std::string whole(const std::vector<FolderRow>& rows, const std::string& name) {
   return found;
 }
 
-}  // namespace
-
-std::vector<FolderRow> folder_rows(const SourceTree& tree) {
-  const SourceFile* page = tree.find(folder_table_path);
-  if (page == nullptr) return {};
-  std::vector<FolderRow> rows;
+/// Adds the rows of one document's tables, with the names of the last column as they stand there.
+void read_rows(const SourceFile& page, std::vector<FolderRow>& rows) {
   bool in_table = false;
   int number = 0;
-  std::istringstream lines(page->text());
+  std::istringstream lines(page.text());
   for (std::string line; std::getline(lines, line);) {
     ++number;
     if (line == "| folder | one idea | knows |") in_table = true;
     if (!line.starts_with("|")) in_table = false;
     const auto cells = split(line, '|');  // the first is empty
     if (!in_table || cells.size() < 4 || !line.starts_with("| `")) continue;
-    FolderRow row{cells[1], {}, number};
+    FolderRow row{cells[1], {}, page.path(), number};
     for (std::string& name : split(cells.back(), ',')) {
       if (!name.empty() && name != "-") row.knows.insert(std::move(name));
     }
     rows.push_back(std::move(row));
+  }
+}
+
+}  // namespace
+
+std::vector<FolderRow> folder_rows(const SourceTree& tree) {
+  std::vector<FolderRow> rows;
+  for (const SourceFile& file : tree.files()) {
+    if (file.path().ends_with(".md")) read_rows(file, rows);
   }
   for (FolderRow& row : rows) {
     std::set<std::string> knows;

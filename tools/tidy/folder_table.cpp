@@ -22,8 +22,8 @@ bool wants_row(const std::string& folder) { return !folder.starts_with("tests/")
 
 std::vector<Finding> check_folder_table(const SourceTree& tree) {
   std::vector<Finding> findings;
-  const auto report = [&](int line, std::string message) {
-    findings.push_back({std::string(folder_table_path), line, "folder-table", std::move(message)});
+  const auto report = [&](const FolderRow& row, std::string message) {
+    findings.push_back({row.path, row.line, "folder-table", std::move(message)});
   };
   if (tree.find(folder_table_path) == nullptr) return findings;
   const auto rows = folder_rows(tree);
@@ -32,17 +32,19 @@ std::vector<Finding> check_folder_table(const SourceTree& tree) {
     const auto built = graph.find(row.folder);
     if (built == graph.end()) {
       const bool of_cmake = row.folder.starts_with("src/") || row.folder.starts_with("lab/");
-      if (of_cmake) report(row.line, "CMake builds nothing in " + row.folder);
+      if (of_cmake) report(row, "CMake builds nothing in " + row.folder);
       continue;
     }
     if (const auto missing = joined(built->second, row.knows); !missing.empty())
-      report(row.line, row.folder + " links what the table does not say it knows: " + missing);
+      report(row, row.folder + " links what the table does not say it knows: " + missing);
     if (const auto unlinked = joined(row.knows, built->second); !unlinked.empty())
-      report(row.line, row.folder + " is said to know what it does not link: " + unlinked);
+      report(row, row.folder + " is said to know what it does not link: " + unlinked);
     graph.erase(built);
   }
   for (const auto& [folder, knows] : graph) {
-    if (wants_row(folder)) report(1, folder + " has no row in a table of folders");
+    if (wants_row(folder))
+      findings.push_back(
+          {std::string(folder_table_path), 1, "folder-table", folder + " has no row in a table of folders"});
   }
   return findings;
 }

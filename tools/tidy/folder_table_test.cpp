@@ -62,5 +62,17 @@ TEST(FolderTable, OtherTablesAreNotRead) {
       IsEmpty());
 }
 
+TEST(FolderTable, ARowStandsInAnyDocument) {
+  const std::vector<Target> targets{target_of("base", "src/ground/base", "log.cpp")};
+  const auto check_page = [&](const std::string& row) {
+    return places(check_folder_table(
+        tree_of({{"ARCHITECTURE.md", "text\n"}, {"docs/how/ground.md", "\n" + head + row}}, targets)));
+  };
+  EXPECT_THAT(check_page(base), IsEmpty());
+  EXPECT_THAT(check_page("| `src/ground/base` | the ground | novelty |\n"),
+              ElementsAre("docs/how/ground.md:6"));
+  EXPECT_THAT(check_page(""), ElementsAre("ARCHITECTURE.md:1"));
+}
+
 }  // namespace
 }  // namespace firebreak::tidy

@@ -40,6 +40,8 @@ std::vector<Finding> check_library_exit(const SourceTree& tree);
 std::vector<Finding> check_using_namespace(const SourceTree& tree);
 std::vector<Finding> check_open_ends(const SourceTree& tree);
 std::vector<Finding> check_line_length(const SourceTree& tree);
+std::vector<Finding> check_document_words(const SourceTree& tree);
+std::vector<Finding> check_references(const SourceTree& tree);
 std::vector<Finding> check_type_names(const SourceTree& tree);
 std::vector<Finding> check_kernel_layers(const SourceTree& tree);
 

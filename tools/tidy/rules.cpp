@@ -12,7 +12,7 @@ std::span<const Rule> all_rules() {
       Rule{"link-direction", "no folder knows itself; nothing in src/ knows lab/", check_link_direction},
       Rule{"wing-direction", "a wing of src/ links those below it; program and agent never each other",
            check_wing_direction},
-      Rule{"folder-table", "ARCHITECTURE.md says whom the folders link", check_folder_table},
+      Rule{"folder-table", "the documents' tables say whom the folders link", check_folder_table},
       Rule{"function-length", "no function is longer than 70 lines", check_function_length},
       Rule{"file-length", "no file is longer than 900 lines", check_file_length},
       Rule{"os-calls", "only src/ground/os and softgpu call the operating system", check_os_calls},
@@ -22,6 +22,8 @@ std::span<const Rule> all_rules() {
       Rule{"using-namespace", "no `using namespace` in a header", check_using_namespace},
       Rule{"open-end", "no notes about work left to do", check_open_ends},
       Rule{"line-length", "no line of prose or of CMake is longer than 120 characters", check_line_length},
+      Rule{"document-words", "the documents have no more words than they may", check_document_words},
+      Rule{"reference", "a document, file or result that is named is there", check_references},
       Rule{"type-name", "no two headers of src/ define types of one name", check_type_names},
       Rule{"kernel-layer", "a file of kernel/ calls files of earlier layers only", check_kernel_layers},
   };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-// What an operator and the agent see: counters, the last events, a tracepoint. docs/isolation.md describes the two files.
+// What an operator and the agent see: counters, the last events, a tracepoint. docs/use/uvm-patch.md describes the two files.
 #include <linux/module.h>
 #include <linux/poll.h>
 #include <linux/proc_fs.h>

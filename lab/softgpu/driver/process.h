@@ -120,7 +120,7 @@ class Process {
   std::uint32_t slot() const { return member().of.slot; }
   bool server_is_gone();
   /// A client whose last context is gone has left its server, which waits for that after a fault (H100:
-  /// docs/spare.md).
+  /// docs/how/spare.md).
   void leave_server();
   /// Of joining_.
   CUresult join_again();

@@ -159,7 +159,7 @@ class Domain {
     if (has_dumped(slot)) page_->clients[slot].worked_on.store(1, std::memory_order_relaxed);
   }
   /// Another client has worked on after its dump, and is there still. Its kernels keep this one from being
-  /// halted for its own dump (H100: docs/parking.md).
+  /// halted for its own dump (H100: docs/how/parking.md).
   bool has_worker_beside(std::uint32_t slot) const;
   /// Another client has worked on after its dump, and is there still. Then the faulter goes on, too, before
   /// the domain falls, once its dump is complete (H100).

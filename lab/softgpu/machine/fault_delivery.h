@@ -40,7 +40,7 @@ bool hold_domain(SharedGpu& gpu, Domain& domain, UvmDescriptor* events, const Fa
 /// The client of that slot gives its last context back, or has ended. Where a bad pointer of another's kernel
 /// holds the domain (a load through null, a jump to a bad address), that comes up again: an Xid 31 names this
 /// client, and all who are left stand still until the reset. As on an H100, in 32 of 32 plays
-/// (docs/parking.md); the delay of that line was not measured, and is none. Once a domain.
+/// (docs/how/parking.md); the delay of that line was not measured, and is none. Once a domain.
 void leave_held_domain(SharedGpu& gpu, Domain& domain, std::uint32_t slot, pid_t pid,
                        const std::string& process_name);
 

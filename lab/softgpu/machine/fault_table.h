@@ -72,7 +72,7 @@ inline constexpr double core_dump_ms = 50;
 /// occupancy (softgpu/driver/device_attributes.h).
 inline constexpr std::uint32_t multiprocessors = 132;
 /// Where an exception has halted one, kernels of others that have a block there stood still for about so long
-/// on an H100, unless the GPU took a turn for another domain (docs/parking.md).
+/// on an H100, unless the GPU took a turn for another domain (docs/how/parking.md).
 inline constexpr double halt_ms = 4000;
 /// A turn of the GPU's, where two domains have kernels; some 2 ms on an H100.
 inline constexpr double turn_ms = 2;

@@ -2,7 +2,7 @@
 /// The multiprocessor that an exception halts, where core dumps hold the domain. Other clients' kernels that
 /// have a block there do not end. As on an H100 that is over once the GPU switches contexts, which it does
 /// where another domain has a kernel for as long as a turn; otherwise after some 4 s, or with the domain.
-/// Blocks elsewhere go on, and so do kernels that were launched since (docs/parking.md). Whether a switch
+/// Blocks elsewhere go on, and so do kernels that were launched since (docs/how/parking.md). Whether a switch
 /// counts that comes while dumps are still written was not measured; here it does.
 #pragma once
 

@@ -226,7 +226,7 @@ void Server::die(pid_t pid, Client& client) {
     report.pid = pid;
     report.process_name = "<unknown>";
     const bool is_first = deliver_fault(*gpu_, *client.domain, nullptr, report, speed_);
-    // Beside a client that the fault ends too, the server comes back in order (docs/domains.md).
+    // Beside a client that the fault ends too, the server comes back in order (docs/how/domains.md).
     if (is_first && clients_.empty()) spoiled_ = true;
   }
   if (!client.domain->healthy()) client.rm.end_all_work();
@@ -288,7 +288,7 @@ bool Server::is_in_fault() const {
   });
 }
 
-/// NVIDIA's server refuses new clients until the last one that was hit has left (docs/characterization.md,
+/// NVIDIA's server refuses new clients until the last one that was hit has left (docs/how/who-did-it.md,
 /// "the restart").
 bool Server::is_handling_fault() const {
   const auto fault = domain_ ? domain_->fault_of(0) : std::nullopt;

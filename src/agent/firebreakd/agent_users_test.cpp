@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Tenants of several users: one of them tries everything against another's (docs/security.md).
+/// Tenants of several users: one of them tries everything against another's (docs/how/security.md).
 #include <spdlog/sinks/ostream_sink.h>
 #include <spdlog/spdlog.h>
 

@@ -149,7 +149,7 @@ Result<os::SocketGroup> group_of(const std::string& name) {
   return os::SocketGroup{*group};
 }
 
-/// Who may come there is said by the socket's group (docs/security.md).
+/// Who may come there is said by the socket's group (docs/use/security.md).
 Result<Sockets> sockets_of(const CommandLine& options) {
   const auto operators = group_of(options.operator_group);
   if (!operators) return propagate(operators);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Who may ask the agent for what (docs/security.md). Pure.
+/// Who may ask the agent for what (docs/use/security.md). Pure.
 #pragma once
 
 #include <sys/types.h>

@@ -111,8 +111,8 @@ class Domains {
   std::string pipe_directory(const std::string& domain) const;
   /// Whose that is; empty: nobody's.
   std::string with_pipe_directory(const std::string& path) const;
-  /// And in the domain for anchors of that domain's GPU, in which nobody works (docs/spare.md). Empty: there
-  /// is none.
+  /// And in the domain for anchors of that domain's GPU, in which nobody works (docs/how/spare.md). Empty:
+  /// there is none.
   virtual Environment anchor_environment(const std::string&) const { return {}; }
   /// How these are, one for each GPU.
   virtual std::vector<mps::DomainReport> anchor_reports() const { return {}; }

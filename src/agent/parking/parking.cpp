@@ -26,8 +26,8 @@ constexpr Milliseconds between_leaving_looks{5};
 /// keeps them from it (H100).
 constexpr Milliseconds begin_limit{2'000};
 /// After a trap a client's driver may answer its MPS server at once that it does not dump, and its kernels
-/// then stand still for good (H200, docs/parking.md). Since the culprit's name. The driver itself lets others
-/// go on after 4 s.
+/// then stand still for good (H200, docs/how/parking.md). Since the culprit's name. The driver itself lets
+/// others go on after 4 s.
 constexpr Milliseconds never_begins_after{4'000};
 /// After any other exception it was seen where 62 or 63 instances were left behind, and the server stood
 /// still for 33 to 36 s (H200, results/h200/spare-guarded-2.json, spare-alone.json). Kernels that come later
@@ -56,8 +56,8 @@ constexpr std::size_t parts_more = 16;
 /// All calls of its process say so from then on (H100).
 bool fails_by_itself(const fault::CoreDumpException& exception) { return exception.type == park::trap_type; }
 
-/// After these another client's driver may answer that it does not dump (H200, docs/parking.md). An assertion
-/// that fails is a trap as well.
+/// After these another client's driver may answer that it does not dump (H200, docs/how/parking.md). An
+/// assertion that fails is a trap as well.
 bool is_trap(const fault::CoreDumpException& exception) {
   return exception.type == park::trap_type || exception.type == park::assertion_type;
 }
@@ -509,7 +509,7 @@ void Parking::let_culprits_end(const std::string& domain) {
 
 /// Its next call would say CUDA_SUCCESS of a kernel that was torn: each time where somebody else is a client
 /// still, and in 5 of 7 plays where others with large kernels had left before. After a trap its calls fail by
-/// themselves. Where it has been alone it has its own error (H100, docs/parking.md).
+/// themselves. Where it has been alone it has its own error (H100, docs/how/parking.md).
 bool Parking::is_to_be_ended(const InDomain& who, const Dumper& dumper) const {
   return places_.at(who.second).had_others && !dumper.fails_by_itself;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Processes with a spare driver instance: what they say of it, and what the agent asks of them
-/// (shared/abi/spare_page.h, docs/spare.md).
+/// (shared/abi/spare_page.h, docs/how/spare.md).
 #pragma once
 
 #include <sys/types.h>

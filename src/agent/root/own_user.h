@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The agent as a user of its own: what it has root do beforehand, and what it is from then on
-/// (docs/security.md).
+/// (docs/how/security.md).
 #pragma once
 
 #include <memory>

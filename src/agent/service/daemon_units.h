@@ -13,8 +13,8 @@
 
 namespace firebreak::agent {
 
-/// With its servers: nothing that binds this service binds them (docs/security.md), and what is done to all
-/// of it, as a kill, does not concern them.
+/// With its servers: nothing that binds this service binds them (docs/how/security.md), and what is done to
+/// all of it, as a kill, does not concern them.
 Result<pid_t> start_daemon_apart(ServiceManager& manager, const std::string& domain,
                                  const mps::DaemonStart& start);
 

@@ -22,7 +22,7 @@ class RecentFaults {
   RecentFaults(const Clock& clock, os::Kernel& kernel) : clock_(clock), kernel_(kernel) {}
 
   /// Which Xids that name a client one confirms: none, where its source may mistake the domain itself. UVM
-  /// knows of memory faults alone (docs/characterization.md).
+  /// knows of memory faults alone (docs/how/who-did-it.md).
   enum class Confirms { Nothing, MemoryFaults, All };
 
   /// A conclusive one of a domain, now.

@@ -9,7 +9,7 @@
 
 namespace firebreak::cli {
 
-/// The operators' socket, where it is ours to use; else the tenants' one (docs/security.md).
+/// The operators' socket, where it is ours to use; else the tenants' one (docs/use/security.md).
 inline std::string default_socket() {
   const std::string operators = "/run/firebreak/agent.sock", tenants = "/run/firebreak/tenants.sock";
   return os::may_write(tenants) && !os::may_write(operators) ? tenants : operators;

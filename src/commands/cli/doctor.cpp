@@ -184,11 +184,11 @@ Finding examine_spares(const guard::ProbeResult& result) {
 
 Finding examine_isolation(os::Kernel& kernel) {
   const std::string name = "fault isolation in nvidia-uvm";
-  const std::string needed_for = "memory faults that end their own client alone (docs/isolation.md)";
+  const std::string needed_for = "memory faults that end their own client alone (docs/how/isolation.md)";
   const auto state = watch::read_isolation_state(kernel);
   if (!state && state.error().code == ErrorCode::NotFound) {
     return missing(name, "the module is not the patched one", needed_for,
-                   "none where standbys are enough; docs/isolation.md says how to build and try it");
+                   "none where standbys are enough; docs/use/uvm-patch.md says how to build and try it");
   }
   if (!state) return missing(name, state.error().message, needed_for, state.error().hint);
   if (state->mode == watch::IsolationMode::On) return good(name, watch::describe(*state), needed_for);

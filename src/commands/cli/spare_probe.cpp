@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Whether spare driver instances work with this driver (docs/spare.md), in MPS domains that nobody else is
-/// in: a program of ours moves to its second instance, and moves back once a fault of ours has ended the
+/// Whether spare driver instances work with this driver (docs/how/spare.md), in MPS domains that nobody else
+/// is in: a program of ours moves to its second instance, and moves back once a fault of ours has ended the
 /// domain that it works in. Three processes: who starts the domains, that program, and who faults.
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>

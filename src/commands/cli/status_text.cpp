@@ -84,7 +84,7 @@ std::string spare_of(const json& tenant) {
   return reason.empty() ? state : fmt::format("{}: {}", state, reason);
 }
 
-/// Whether exceptions there are waited out in core dumps (docs/parking.md).
+/// Whether exceptions there are waited out in core dumps (docs/how/parking.md).
 bool is_parked(const json& domains, const json& member) {
   return member.is_object() && std::ranges::any_of(domains, [&](const json& domain) {
            const json parking = domain.value("parking", json());

@@ -34,7 +34,7 @@ tl::unexpected<Error> bad(const char* annotation, const std::string& value, cons
   return fail(
       ErrorCode::InvalidArgument,
       fmt::format("annotation {}: \"{}\": {}", annotation, printable(value, most_of_value_bytes), why),
-      "docs/operate.md has its forms");
+      "docs/use/containers.md has its forms");
 }
 
 /// The seats by container; "" is all others.

@@ -36,7 +36,7 @@ inline constexpr std::size_t most_descriptors_of_a_process = 4096;
 inline constexpr std::size_t most_link_bytes = 300;
 
 /// Whether to read that path, or to follow it, may last as long as a process likes: it leads into the folder
-/// of one in /proc, and to no file of which we know better (docs/security.md has who was seen to wait).
+/// of one in /proc, and to no file of which we know better (docs/how/security.md has who was seen to wait).
 bool may_have_to_wait(std::string_view path);
 
 /// The process behind a pidfd; 0: it is gone, or none that we can see.

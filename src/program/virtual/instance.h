@@ -17,7 +17,7 @@
 namespace firebreak::virtual_driver {
 
 /// How many copies of the driver a process can load. Each stays in it for good: 43 MiB of its own (of PyTorch
-/// 147), and 103 MiB that all processes of a user share (H200, docs/spare.md).
+/// 147), and 103 MiB that all processes of a user share (results/h200/spare-faults-32.json).
 inline constexpr std::uint32_t copies_max = 256;
 /// Of a process in the core dump mode: its dumps were seen to work with up to 64 of them, where no other
 /// process had left any (H200, results/h200/spare-alone.json).
@@ -51,10 +51,10 @@ os::EnvironmentScope::Variables environment_in(const std::string& pipe_directory
 class Instance {
  public:
   /// Copies the library, loads the copy, makes its primary context on device 0 and reserves the window. Takes
-  /// 0.2 to 0.6 s on an H100 (docs/spare.md). One at a time in a process. Sets CUDA_MPS_PIPE_DIRECTORY for as
-  /// long as it takes: the environment has to have that variable already, so that nobody who reads another
-  /// one meanwhile sees a list that moves. Unavailable: the domain takes nobody. Unsupported: the window is
-  /// not to be had.
+  /// 0.2 to 0.6 s on an H100 (docs/how/spare.md). One at a time in a process. Sets CUDA_MPS_PIPE_DIRECTORY
+  /// for as long as it takes: the environment has to have that variable already, so that nobody who reads
+  /// another one meanwhile sees a list that moves. Unavailable: the domain takes nobody. Unsupported: the
+  /// window is not to be had.
   static Result<std::unique_ptr<Instance>> bring_up(const InstanceSettings& settings);
 
   /// Of a driver that is there, whether or not it has started: the program's own is the anchor.

@@ -41,7 +41,8 @@ inline constexpr Nanoseconds default_between_marks = std::chrono::microseconds(1
 struct VirtualSettings {
   std::string library;                 ///< the program's own driver, by its path
   std::array<std::string, 2> domains;  ///< pipe directories: that of the first working instance, the other
-  /// Core dumps of instances in these domains go there (docs/parking.md); empty: to where the process's go.
+  /// Core dumps of instances in these domains go there (docs/how/parking.md); empty: to where the process's
+  /// go.
   std::array<std::string, 2> dumps = {};
   Nanoseconds longest_wait{std::chrono::seconds(10)};  ///< of a flip, for calls and work under way
   /// Runs `run` in a way that what a driver asks the dynamic linker for meanwhile is answered with its own.

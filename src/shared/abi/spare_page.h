@@ -83,7 +83,7 @@ struct SparePage {
   std::array<std::atomic<std::uint32_t>, move_parts>
       last_move_us{};  ///< by MovePart; 0: it did not come to that
   /// The agent's; not 0: the process loads no more copies, since all processes together have left as many
-  /// instances as may be left (docs/spare.md). An agent of before says nothing.
+  /// instances as may be left (docs/how/spare.md). An agent of before says nothing.
   std::atomic<std::uint32_t> no_more_copies{0};
   /// What the program's own driver, which does no work, and the spare take of the GPU's memory, in MiB: how
   /// much less was free once each was there. What others took or gave meanwhile is in it. A process of before

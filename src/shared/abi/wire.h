@@ -234,7 +234,7 @@ struct Ended {
 struct StatusDocument {
   std::string json;
 };
-/// What the agent tells of (shared/abi/events.def, docs/failover.md).
+/// What the agent tells of (shared/abi/events.def, docs/use/events.md).
 enum class EventKind : std::uint8_t {
   Other,  ///< of an agent that is newer than this program; never told by this one
 #define FIREBREAK_EVENT(name, word) name,

@@ -2,7 +2,7 @@
 /// CUDA's GPU core dump mode, as far as a process is put into it so that its MPS domain can be parked. On an
 /// exception every client of a domain that is in the mode writes a dump, and the driver resets the domain
 /// only when all their dumps are complete. Whoever's dump is complete goes on meanwhile, without an error
-/// (H100, driver 580: docs/parking.md).
+/// (H100, driver 580: docs/how/parking.md).
 #pragma once
 
 #include <optional>

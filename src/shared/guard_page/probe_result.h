@@ -14,7 +14,7 @@ enum class Probed : std::uint8_t {
   /// They must have no rights for the CPU, and UVM's source has a path, where the kernel knows device-private
   /// memory, that looks at the CPU's rights before it serves the GPU.
   GuardRanges,
-  /// A second instance of the driver in a process, to which a program moves (docs/spare.md).
+  /// A second instance of the driver in a process, to which a program moves (docs/how/spare.md).
   Spares,
 };
 

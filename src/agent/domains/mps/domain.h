@@ -96,7 +96,7 @@ class Domain {
   /// The clients of one server. NotFound when there is no such server.
   Result<std::vector<pid_t>> clients(pid_t server);
   /// Whether one of them is a process still: MPS named one for good that had died after an exception of its
-  /// kernel, on an H100 (docs/parking.md).
+  /// kernel, on an H100 (docs/how/parking.md).
   bool has_living(std::span<const pid_t> clients) const;
   /// Ends one client without harm to the others. Timeout when MPS does not answer: it hangs when the client
   /// is stopped, parked, or has just caused a memory fault (measured). NotFound when the client is already

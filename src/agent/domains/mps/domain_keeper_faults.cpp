@@ -138,9 +138,10 @@ bool DomainKeeper::let_go_of_dead(Occupancy& there) {
   return true;
 }
 
-/// A server whose only client had a fault calls itself ACTIVE, and its next client fails (docs/domains.md).
-/// It cannot be told from one in order but by a client, and a client of our own would be the one that fails,
-/// with a fault on the GPU that everybody is told of. Without clients its end harms nobody.
+/// A server whose only client had a fault calls itself ACTIVE, and its next client fails
+/// (docs/how/domains.md). It cannot be told from one in order but by a client, and a client of our own would
+/// be the one that fails, with a fault on the GPU that everybody is told of. Without clients its end harms
+/// nobody.
 void DomainKeeper::replace(const std::vector<pid_t>& servers, const std::string& why) {
   std::optional<uid_t> user;
   if (!servers.empty()) {
@@ -159,8 +160,8 @@ void DomainKeeper::replace(const std::vector<pid_t>& servers, const std::string&
 }
 
 /// A process that outlives its part in the fault was a client of the server that goes. Where it comes again
-/// the daemon ends, and with it everybody who has come meanwhile (H100, 15 of 15: docs/domains.md). Nobody is
-/// there now, so the daemon goes along.
+/// the daemon ends, and with it everybody who has come meanwhile (H100, 15 of 15: docs/how/domains.md).
+/// Nobody is there now, so the daemon goes along.
 void DomainKeeper::renew(const std::vector<pid_t>& servers, const std::string& why) {
   if (!end_servers(servers, why)) return;
   set_state(DomainState::Restarting);

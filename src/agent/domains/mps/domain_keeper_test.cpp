@@ -413,7 +413,7 @@ TEST_F(Keeper, AServerWhoseClientsAreGoneHasDrained) {
   wait_for_news("serves again, with daemon");
 }
 
-// It calls itself ACTIVE, and would fail its next client (docs/domains.md).
+// It calls itself ACTIVE, and would fail its next client (docs/how/domains.md).
 TEST_F(Keeper, AfterAFaultAServerWithoutClientsIsReplacedWhateverItSays) {
   const auto keeper = keep(quick());
   ASSERT_TRUE(keeper);

@@ -4,7 +4,7 @@
 /// MPS domain along; so they are held for a while.
 ///
 /// Of a client that counts its launches somebody can say whether they have ended (`watch_work`): it is let go
-/// as soon as they have. Of all others nobody outside is told (what was tried: docs/containment.md), so the
+/// as soon as they have. Of all others nobody outside is told (what was tried: docs/how/dying.md), so the
 /// while is a time, and what is said afterwards is a presumption. One thing is certain even then: where work
 /// still waits behind a kernel, closing the descriptors of the resource manager waits for it, at most 2.0 s
 /// (measured on an H100, driver 580.159.04, results/h100/dying-probe.json). They are closed first, and who

@@ -2,8 +2,8 @@
 /// The lines that CUDA prints in its core dump mode (CUDA_ENABLE_COREDUMP_ON_EXCEPTION=1) with
 /// CUDA_COREDUMP_SHOW_PROGRESS=1, to the standard error of the process whose kernel raised the exception.
 /// They come about 3 ms after the dump has begun. A process whose blocks share the SM prints the same
-/// exception of that SM, without a warp (H100 under MPS, driver 580: docs/parking.md); so does the faulter
-/// itself where its warp has left.
+/// exception of that SM, without a warp (H100 under MPS, driver 580: docs/how/parking.md); so does the
+/// faulter itself where its warp has left.
 #pragma once
 
 #include <sys/types.h>

@@ -41,7 +41,7 @@ struct Fault {
   std::optional<int> xid;                ///< NVIDIA's Xid code, where there is one
   std::string place;       ///< where in the GPU, in the driver's words: "CE2 HUBCLIENT_CE0"; empty: not told
   bool conclusive = true;  ///< false: alone no fault, as the end of a process of which no more is known
-  bool contained = false;  ///< the module of docs/isolation.md kept it from everybody but its process
+  bool contained = false;  ///< the module of docs/how/isolation.md kept it from everybody but its process
   Monotonic when{};        ///< when the detector had it in hand
   FaultSource source = FaultSource::Xid;
 };
@@ -55,7 +55,7 @@ bool is_departure(const Fault& fault);
 
 /// Whether all clients of its domain share its end, which is one channel group under MPS: what an SM did, and
 /// what the group's own PBDMA did. A copy engine's fault ends its own client alone
-/// (docs/characterization.md).
+/// (docs/how/who-did-it.md).
 bool ends_group(const Fault& fault);
 
 /// "Xid 31, MMU (replayable), address 0x7000dead0000, process 4711, from kmsg": one line for logs.

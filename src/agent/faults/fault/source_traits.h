@@ -9,7 +9,7 @@
 
 namespace firebreak::fault {
 
-/// Whether the process in its words is the one that faulted (docs/characterization.md).
+/// Whether the process in its words is the one that faulted (docs/how/who-did-it.md).
 enum class NamesCulprit {
   Certainly,  ///< was never seen to be wrong
   Perhaps,    ///< by what else it says, and by what others say

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What nvidia-uvm with fault isolation says of itself in /proc/driver/nvidia-uvm (docs/isolation.md,
-/// "Settings and sight"): how it is set, what it has counted, and its last events.
+/// What nvidia-uvm with fault isolation says of itself in /proc/driver/nvidia-uvm (docs/use/uvm-patch.md,
+/// "What it shows"): how it is set, what it has counted, and its last events.
 #pragma once
 
 #include <sys/types.h>

@@ -15,7 +15,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// Both as the module printed them in a QEMU guest (docs/bench.md), shortened.
+// Both as the module printed them in a QEMU guest (docs/how/bench.md), shortened.
 constexpr const char* state_text =
     "format 1\nmode on\ncondemned 3\nkilled 1\nsinks 0\nfault no_range contained 2\n"
     "fault external contained 1\nfault context unsupported 4\nfault termination deferred 5\n";

@@ -12,8 +12,8 @@ namespace {
 /// A process has two or three. A target that opens thousands must not keep us busy: until it has a VA space
 /// it is looked through again and again.
 constexpr std::size_t most_candidates = 16;
-/// Each driver in it has as many, and each fault of its domain leaves one more driver there (docs/spare.md).
-/// Of one that is attached to, which is asked for more now and then.
+/// Each driver in it has as many, and each fault of its domain leaves one more driver there
+/// (docs/how/spare.md). Of one that is attached to, which is asked for more now and then.
 constexpr std::size_t most_candidates_of_attached = 128;
 /// Of these, the VA spaces that are listened to at once: of a working driver, its spare and an anchor, and of
 /// those that have just been left.

@@ -18,7 +18,7 @@ struct WatcherOptions {
   /// poll(), up to 4 ms longer. What it costs: agent/faults/watch/reading_plan.h.
   Nanoseconds xid_sweep_without_bell{0};
   bool uvm = true;
-  /// Where nvidia-uvm has fault isolation (docs/isolation.md); elsewhere it is no source.
+  /// Where nvidia-uvm has fault isolation (docs/how/isolation.md); elsewhere it is no source.
   bool isolation = true;
   /// Serviced page faults too, which tell a copy engine's access from an SM's and show contained strays.
   bool uvm_page_faults = false;

@@ -2,7 +2,7 @@
 /// Who did it, from a GPU core dump: an ELF file whose sections are tables (cudacoredump.h of CUDA 13.0).
 /// What stands in the table of SMs stands in the dumps of all clients of a domain. The faulter's alone has a
 /// lane with an exception, or, after a trap, a warp that is broken (24 dumps of an H100, driver 580:
-/// docs/parking.md).
+/// docs/how/parking.md).
 #pragma once
 
 #include <cstddef>

@@ -4,9 +4,10 @@
 /// in which everything happens. What the agent does with an action is played as agent/parking/parking.cpp
 /// does it. A ghost knows who really raised an exception. One seed replays a whole life.
 ///
-/// The driver is that of an H100 (docs/parking.md): kernels that share the multiprocessor of the exception
-/// stand still until the GPU takes a turn for another domain, or for 4 s. The agent's turns come late, twice,
-/// in another order or not at all. What a bad pointer has held comes up again when the next client ends.
+/// The driver is that of an H100 (docs/how/parking.md): kernels that share the multiprocessor of the
+/// exception stand still until the GPU takes a turn for another domain, or for 4 s. The agent's turns come
+/// late, twice, in another order or not at all. What a bad pointer has held comes up again when the next
+/// client ends.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>

@@ -235,7 +235,8 @@ Step resume(const State& state) {
 
 EventType event_of(const fault::Fault& fault) {
   // An Xid 13 says that an SM has raised an exception: in core dump mode the others run on beside it, for as
-  // long as its domain is held (docs/parking.md). The Xid 43 that follows says that the channels are gone.
+  // long as its domain is held (docs/how/parking.md). The Xid 43 that follows says that the channels are
+  // gone.
   const bool is_of_running_sm = fault.source == fault::FaultSource::Xid && fault.xid == 13;
   const bool is_fence =
       fault::traits_of(fault.source).is_fence && fault::ends_group(fault) && !is_of_running_sm;

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The pages of docs/measured about programs that know nothing of us: parked domains and spare driver instances."""
+import json
+
+from results import figure, median, table
+
+HEAD = ["plays", "lived on", "wrong words", "stall, median", "most"]
+
+
+def plays_of(of, *files):
+    return [row for file in files for row in of.load(file)["rows"] if row.get("parked") and "tenants" in row]
+
+
+def fates(rows):
+    """What became of all programs of these plays, under HEAD."""
+    tenants = [each for row in rows for each in row["tenants"]]
+    stalls = [each["longest_ms"] for each in tenants if each.get("longest_ms") is not None]
+    return [len(rows), f"{sum(not each.get('error') for each in tenants)} of {len(tenants)}",
+            sum(each.get("wrong_words") or 0 for each in tenants), figure(median(stalls)), figure(max(stalls))]
+
+
+def by_kind(of, *files):
+    kinds = {}
+    for row in plays_of(of, *files):
+        kinds.setdefault(row["kind"], []).append(row)
+    return [[kind, *fates(rows)] for kind, rows in kinds.items()]
+
+
+def launches_afterwards(of):
+    rows = []
+    for what, file in (("stays", "h100/parking-launches"), ("leaves by its spare", "h100/spare-launches")):
+        programs = [each for row in of.load(file)["rows"] for each in row["tenants"] if "us_a_launch_before" in each]
+        rows.append([what, figure(median(each["us_a_launch_before"] for each in programs)),
+                     figure(median(each["us_a_launch_after"] for each in programs)), of.link(file)])
+    return table(["a program that …", "before", "after", "file"], rows)
+
+
+def parking(of):
+    beside = (("H100: kernels that fill the GPU", "h100/parking-beside-full"),
+              ("H100: cooperative, clusters, graphs, streams, allocations", "h100/parking-beside-kinds"),
+              ("H100: kernels of 147 ms, PyTorch, PyTorch that trains", "h100/parking-beside-large"),
+              ("H100: programs that begin and end", "h100/parking-beside-starts"),
+              ("H100: newer instructions, 20 kinds", "h100/parking-more-kinds"),
+              ("H100: an agent of its own user", "h100/parking-own-user"),
+              ("H200: ten kinds", "h200/parking-3"),
+              ("H200: in the mode by calls", "h200/parking-by-calls"),
+              ("H200: two exceptions within 0.05 ms", "h200/parking-at-once"))
+    never = of.load("h200/never-begins")["summary"]
+    modes = [[each["kind"], figure(each["environment_to_never"], 4), figure(each["calls_to_never"], 4), figure(each["never_least_to_most"], 4)]
+             for each in of.load("h200/mode-cost")["summary"]]
+    return "Parked domains", f"""Unmodified programs beside a faulting one. Each program's longest stall counts, in ms.
+
+## By kind: four programs with small kernels, on an H100
+
+{table(["kind", *HEAD], by_kind(of, "h100/parking", "h100/parking-2", "h100/parking-5"))}
+
+Files: {of.link("h100/parking")}, {of.link("h100/parking-2")}, {of.link("h100/parking-5")}.
+
+## Other neighbours, machines and ways
+
+{table(["what", *HEAD, "file"], [[what, *fates(plays_of(of, file)), of.link(file)] for what, file in beside])}
+
+A language model's server did not begin its dump in {never["llm_server"]["stood_still"]} of {never["llm_server"]["after_traps"]} traps and
+{never["llm_server"]["stood_still_after_something_else_than_a_trap"]} of {never["llm_server"]["faults"] - never["llm_server"]["after_traps"]} other exceptions,
+smaller programs in {never["spare_faults"]["stood_still"]} of {never["spare_faults"]["faults"]} ({of.link("h200/never-begins")}).
+
+## Afterwards
+
+µs for each empty kernel back to back, before the exception and after it, on an H100:
+
+{launches_afterwards(of)}
+
+## Without a fault
+
+Work in the core dump mode over work that never is in it, medians of three processes on an H200 ({of.link("h200/mode-cost")}); the last
+column compares the processes that never are in it with each other:
+
+{table(["work", "by environment", "by calls", "least over most"], modes)}"""
+
+
+def stalls(of):
+    rows = []
+    for what, file in (("H100", "h100/spare-faults-keeper"), ("H100", "h100/spare-faults-torch-3"), ("H100", "h100/spare-faults-graph-2"),
+                       ("H100", "h100/spare-faults-segments"), ("H100, anchors' domain faulted before", "h100/spare-anchors"),
+                       ("H200, guarded", "h200/spare-guarded"), ("H200, guarded, bounded copies", "h200/spare-bounded")):
+        run = of.load(file)
+        for program, each in run["figures"].items():
+            said = run["said"][program]
+            rows.append([program, what, each["faults"], figure(said["launches"]), said["wrong_words"], said["exit"],
+                         figure(each["stall_ms_p50"]), figure(each["stall_ms_most"]), of.link(file)])
+    return table(["program", "where", "faults", "results", "wrong", "exit", "stall, median", "most", "file"], rows)
+
+
+def moves(of):
+    rows = []
+    for each in of.load("h100/spare-moves")["programs"]:
+        name = each["command"].split("moves-")[-1].split(".json")[0]
+        rows.append([name, "H100", figure(each.get("launches")), figure(each.get("wrong_words")), each["moves"], figure(each["move_ms"]["p50"]),
+                     figure(each["move_ms"]["most"]), of.link("h100/spare-moves")])
+    for name in ("jax", "cupy", "triton", "compile", "random"):
+        run = of.load(f"h200/spare-{name}")
+        said = json.loads(run["output"].strip().splitlines()[-1])
+        took = [each["took_ms"] for each in run["leaves"] if each["page"] is not None]
+        rows.append([name, "H200", figure(said["steps"]), sum(said["other_bits"]), len(took), figure(median(took)), figure(max(took)),
+                     of.link(f"h200/spare-{name}")])
+    return table(["program", "where", "results", "wrong", "moves", "a move, median", "most", "file"], rows)
+
+
+def spare(of):
+    operators = of.load("h200/torch-operators")
+    server = of.load("h200/llm-server")
+    llama = [fault for row in of.load("h100/llama-variants-2")["rows"] if row["commit"] != "b12c51a2" for fault in row["faults"]]
+    cost = of.load("h200/spare-cost-guarded")["figures"]
+    costs = [[program, *(f"{figure(each[what]['without'])}, {figure(each[what]['with'])}" if what in each else "-" for what in (
+        "launch_us", "a_second", "until_first_ms", "memory_mib")), figure(each["until_protected_ms"]["with"])] for program, each in cost.items()]
+    return "Spare driver instances", f"""Times are in ms.
+
+## One faulting neighbour after another
+
+The same processes all the time, in domains that are parked. Each fault's longest stall counts.
+
+{stalls(of)}
+
+llama.cpp's server, unmodified, left in {sum(fault["left"] for fault in llama)} of {len(llama)} exceptions, and was lost in the others
+({of.link("h100/llama-variants-2")}). A language model's server in PyTorch gave {server["answers"]} answers over {len(server["faults"])} faults with
+{len(server["errors"])} errors and {server["other_answers"]} other words; the longest gap between two words was {figure(server["longest_gap_ms"]["p50"])} at
+p50 ({of.link("h200/llm-server")}).
+
+## Moves without a fault
+
+{moves(of)}
+
+Of PyTorch's own tests {operators["same"]:,} of {operators["results"]:,} results of {operators["operators"]} operators were the same to the bit over
+{operators["moves"]} moves ({of.link("h200/torch-operators")}).
+
+## What it costs, the guard included
+
+Without and with, medians of four rounds ({of.link("h200/spare-cost-guarded")}):
+
+{table(["program", "µs a launch", "steps a second", "first kernel", "GPU MiB", "protected after"], costs)}"""
