@@ -35,7 +35,7 @@ TEST(IncludeDirection, AlongTheLinksPasses) {
                     "#include <vector>\n#include \"ground/os/fd.h\"\n#include \"ground/base/result.h\"\n"),
               IsEmpty());
   EXPECT_THAT(check("src/agent/faults/watch/xid_test.cpp",
-                    "#include \"watch/xid.h\"\n#include \"ground/base/log.h\"\n"),
+                    "#include \"agent/faults/watch/xid.h\"\n#include \"ground/base/log.h\"\n"),
               IsEmpty());
   EXPECT_THAT(check("lab/softgpu/plug_in/a.cpp", "#  include \"softgpu/devices/node.h\"\n"), IsEmpty());
 }

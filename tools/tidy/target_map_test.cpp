@@ -36,32 +36,32 @@ std::vector<std::string> owners(const std::string& path,
 
 TEST(TargetMap, AHeaderIsOfWhoCompilesTheSourceBesideIt) {
   EXPECT_THAT(owners("src/shared/link/view.h", {{"src/shared/link/view.h", ""},
-                                                {"src/shared/link/link.cpp", "#include \"link/view.h\""}}),
+                                                {"src/shared/link/link.cpp", "#include \"shared/link/view.h\""}}),
               ElementsAre("view"));
 }
 
 TEST(TargetMap, AHeaderAloneIsOfTheFirstOfItsFolderThatIncludesIt) {
   EXPECT_THAT(owners("src/shared/link/x.h",
-                     {{"src/shared/link/x.h", ""}, {"src/shared/link/view.cpp", "#include \"link/x.h\""}}),
+                     {{"src/shared/link/x.h", ""}, {"src/shared/link/view.cpp", "#include \"shared/link/x.h\""}}),
               ElementsAre("view"));
   EXPECT_THAT(owners("src/shared/link/x.h", {{"src/shared/link/x.h", ""},
-                                             {"src/shared/link/view.h", "#include \"link/x.h\""},
-                                             {"src/shared/link/view.cpp", "#include \"link/view.h\""},
-                                             {"src/shared/link/link_test.cpp", "#include \"link/x.h\""}}),
+                                             {"src/shared/link/view.h", "#include \"shared/link/x.h\""},
+                                             {"src/shared/link/view.cpp", "#include \"shared/link/view.h\""},
+                                             {"src/shared/link/link_test.cpp", "#include \"shared/link/x.h\""}}),
               ElementsAre("view"));
 }
 
 TEST(TargetMap, AHeaderThatOnlyOtherFoldersIncludeIsOfItsFoldersFirstTarget) {
   EXPECT_THAT(owners("src/ground/os/x.h", {{"src/ground/os/x.h", ""},
-                                           {"src/ground/os/os_test.cpp", "#include \"os/x.h\""},
-                                           {"src/shared/link/link.cpp", "#include \"os/x.h\""}}),
+                                           {"src/ground/os/os_test.cpp", "#include \"ground/os/x.h\""},
+                                           {"src/shared/link/link.cpp", "#include \"ground/os/x.h\""}}),
               ElementsAre("os"));
 }
 
 TEST(TargetMap, AHeaderThatOnlyTestsIncludeIsOfAllOfThem) {
   EXPECT_THAT(owners("src/ground/os/x.h", {{"src/ground/os/x.h", ""},
-                                           {"src/ground/os/os_test.cpp", "#include \"os/x.h\""},
-                                           {"src/shared/link/link_test.cpp", "#include \"os/x.h\""}}),
+                                           {"src/ground/os/os_test.cpp", "#include \"ground/os/x.h\""},
+                                           {"src/shared/link/link_test.cpp", "#include \"ground/os/x.h\""}}),
               UnorderedElementsAre("os_test", "link_test"));
 }
 

@@ -21,7 +21,7 @@ std::vector<std::string> check(std::vector<std::string> links, const std::string
   const auto tree = tree_of(
       {{"src/ground/base/log.h", ""},
        {"src/shared/abi/layouts.h", ""},
-       {"src/shared/abi/wire.h", "#include \"abi/layouts.h\"\n#include \"ground/base/log.h\"\n"},
+       {"src/shared/abi/wire.h", "#include \"shared/abi/layouts.h\"\n#include \"ground/base/log.h\"\n"},
        {"src/agent/faults/watch/CMakeLists.txt", "# licence\nfirebreak_library(watch SOURCES xid.cpp)\n"},
        {"src/agent/faults/watch/xid.cpp", text}},
       {base, layouts, abi, shared, watch});
@@ -39,7 +39,7 @@ TEST(UnusedLinks, ALinkOfWhichNothingIsIncludedFails) {
 }
 
 TEST(UnusedLinks, APartOfTheSameFolderCountsAndAnotherFolderDoesNot) {
-  EXPECT_THAT(check({"firebreak_abi"}, "#include \"abi/layouts.h\"\n"), IsEmpty());
+  EXPECT_THAT(check({"firebreak_abi"}, "#include \"shared/abi/layouts.h\"\n"), IsEmpty());
   EXPECT_THAT(check({"firebreak_abi"}, "#include \"ground/base/log.h\"\n"),
               ElementsAre("src/agent/faults/watch/CMakeLists.txt:2"));
 }
