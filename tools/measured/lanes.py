@@ -24,7 +24,9 @@ def lane(top, title, bars):
         parts.append(f'<text x="{LEFT - 8}" y="{y + 13}" text-anchor="end">{who}</text>')
         parts.append(f'<rect x="{LEFT}" y="{y}" width="{x(until) - LEFT:.1f}" height="{BAR}" fill="{color}"/>')
         inside = end > LAST_MS
-        place = f'x="{x(until) - 8:.1f}" text-anchor="end" fill="white"' if inside else f'x="{x(until) + 6:.1f}" fill="{RED}"'
+        place = f'x="{x(until) + 6:.1f}" fill="{RED}"'
+        if inside:
+            place = f'x="{x(until) - 8:.1f}" text-anchor="end" fill="white"'
         parts.append(f'<text {place} y="{y + 13}">{text}</text>')
     return parts
 
@@ -38,17 +40,19 @@ def picture(of):
     ended = told + median(of.load("h100/stray-end")["report_to_end_ms"])
     pause = contained["stall_ms"]["co_client"]["p50"]
     goes_on = f"goes on; longest pause {figure(pause, 2)} ms"
-    lines = ['<svg xmlns="http://www.w3.org/2000/svg" width="760" height="270" viewBox="0 0 760 270" font-family="sans-serif" font-size="12">',
+    lines = ['<svg xmlns="http://www.w3.org/2000/svg" width="760" height="270" viewBox="0 0 760 270" '
+             'font-family="sans-serif" font-size="12">',
              '<rect width="760" height="270" fill="white"/>']
-    lines += lane(14, "stock MPS", [("the culprit", RED, falls, "✕ ended"), ("a neighbour", BLUE, co_client_falls, "✕ ended"),
-                                    ("a neighbour", BLUE, co_client_falls, "✕ ended")])
-    lines += lane(118, "Firebreak", [("the culprit", RED, ended, f"✕ told after {figure(told, 2)} ms, ended after {figure(ended, 2)} ms"),
-                                     ("a neighbour", BLUE, LAST_MS + 1, goes_on), ("a neighbour", BLUE, LAST_MS + 1, goes_on)])
+    falls_too = ("a neighbour", BLUE, co_client_falls, "✕ ended")
+    lives = ("a neighbour", BLUE, LAST_MS + 1, goes_on)
+    end = f"✕ told after {figure(told, 2)} ms, ended after {figure(ended, 2)} ms"
+    lines += lane(14, "stock MPS", [("the culprit", RED, falls, "✕ ended"), falls_too, falls_too])
+    lines += lane(118, "Firebreak", [("the culprit", RED, ended, end), lives, lives])
     lines.append(f'<line x1="{x(0):.1f}" x2="{x(0):.1f}" y1="14" y2="202" stroke="{RED}" stroke-dasharray="3,3"/>')
     for tick in range(-50, LAST_MS + 1, 50):
         lines.append(f'<text x="{x(tick):.1f}" y="218" text-anchor="middle" fill="#666">{tick}</text>')
     lines.append(f'<text x="{LEFT + WIDTH / 2}" y="236" text-anchor="middle">ms after the culprit used freed memory</text>')
     machine = of.load("h100/containment")["machine"]
-    lines.append(f'<text x="{LEFT}" y="260" fill="#666">medians on {machine["gpu"]}, driver {machine["driver"]}: results/h100/characterization.json, '
-                 'containment.json, stray-end.json</text>')
+    lines.append(f'<text x="{LEFT}" y="260" fill="#666">medians on {machine["gpu"]}, driver {machine["driver"]}: '
+                 'results/h100/characterization.json, containment.json, stray-end.json</text>')
     return "\n".join([*lines, "</svg>", ""])

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Makes docs/measured and docs/lanes.svg of the files in results/. `--check` writes nothing, and exits with 1 where a page is
-out of date or a file in results/ is cited by no document and by no source."""
+"""Makes docs/measured and docs/lanes.svg of the files in results/. `--check` writes nothing, and exits with 1 where a
+page is out of date or a file in results/ is cited by no document and by no source."""
 import argparse
 import pathlib
 import re
@@ -10,12 +10,12 @@ import sys
 from lanes import picture
 from others import OTHERS
 from pages import PAGES
-from results import Results, table
+from results import Results
 
 NOTE = "<!-- Made by `./dev measured` of the files in results/. -->"
-INDEX = """Each table is made of the files in `results/` by `./dev measured`, and a test fails when one is out of date. A
-file has its machine, driver, commit, date and command. Nothing here is an estimate; what the software GPU showed is called
-so."""
+INDEX = """Each table is made of the files in `results/` by `./dev measured`, and a test fails when one is out of date.
+A file has its machine, driver, commit, date and command. Nothing here is an estimate; what the software GPU showed is
+called so."""
 
 
 def wrapped(text, width=118):
@@ -43,8 +43,9 @@ def documents(root):
         titles[name], text = page(results)
         made[f"docs/measured/{name}.md"] = f"# {titles[name]}\n\n{NOTE}\n\n{wrapped(text)}"
     links = "\n".join(f"- [{title}]({name}.md)" for name, title in titles.items())
-    others = table(["file", "what it shows"], [[results.link(name), what] for name, what in OTHERS.items()])
-    made["docs/measured/README.md"] = f"# Measured\n\n{wrapped(INDEX)}\n{links}\n\nResults that stand in no table:\n\n{others}\n"
+    others = wrapped("Results that stand in no table; each says in `what` what it is: "
+                     + ", ".join(results.link(name) for name in OTHERS) + ".")
+    made["docs/measured/README.md"] = f"# Measured\n\n{wrapped(INDEX)}\n{links}\n\n{others}"
     made["docs/lanes.svg"] = picture(results)
     return made, results.used
 

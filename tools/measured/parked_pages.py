@@ -30,24 +30,26 @@ def launches_afterwards(of):
     rows = []
     for what, file in (("stays", "h100/parking-launches"), ("leaves by its spare", "h100/spare-launches")):
         programs = [each for row in of.load(file)["rows"] for each in row["tenants"] if "us_a_launch_before" in each]
-        rows.append([what, figure(median(each["us_a_launch_before"] for each in programs)),
-                     figure(median(each["us_a_launch_after"] for each in programs)), of.link(file)])
-    return table(["a program that …", "before", "after", "file"], rows)
+        rows.append([f"{what}: {of.link(file)}", figure(median(each["us_a_launch_before"] for each in programs)),
+                     figure(median(each["us_a_launch_after"] for each in programs))])
+    return table(["a program that …", "before", "after"], rows)
 
 
 def parking(of):
-    beside = (("H100: kernels that fill the GPU", "h100/parking-beside-full"),
-              ("H100: cooperative, clusters, graphs, streams, allocations", "h100/parking-beside-kinds"),
-              ("H100: kernels of 147 ms, PyTorch, PyTorch that trains", "h100/parking-beside-large"),
-              ("H100: programs that begin and end", "h100/parking-beside-starts"),
-              ("H100: newer instructions, 20 kinds", "h100/parking-more-kinds"),
-              ("H100: an agent of its own user", "h100/parking-own-user"),
-              ("H200: ten kinds", "h200/parking-3"),
-              ("H200: in the mode by calls", "h200/parking-by-calls"),
-              ("H200: two exceptions within 0.05 ms", "h200/parking-at-once"))
+    beside = (("kernels that fill the GPU", "h100/parking-beside-full"),
+              ("cooperative, clusters, graphs, streams, allocations", "h100/parking-beside-kinds"),
+              ("kernels of 147 ms, PyTorch, PyTorch that trains", "h100/parking-beside-large"),
+              ("programs that begin and end", "h100/parking-beside-starts"),
+              ("newer instructions, 20 kinds", "h100/parking-more-kinds"),
+              ("an agent of its own user", "h100/parking-own-user"),
+              ("ten kinds", "h200/parking-3"),
+              ("in the mode by calls", "h200/parking-by-calls"),
+              ("two exceptions within 0.05 ms", "h200/parking-at-once"))
     never = of.load("h200/never-begins")["summary"]
-    modes = [[each["kind"], figure(each["environment_to_never"], 4), figure(each["calls_to_never"], 4), figure(each["never_least_to_most"], 4)]
-             for each in of.load("h200/mode-cost")["summary"]]
+    server, small = never["llm_server"], never["spare_faults"]
+    others = server["faults"] - server["after_traps"]
+    keys = ("environment_to_never", "calls_to_never", "never_least_to_most")
+    modes = [[each["kind"], *(figure(each[key], 4) for key in keys)] for each in of.load("h200/mode-cost")["summary"]]
     return "Parked domains", f"""Unmodified programs beside a faulting one. Each program's longest stall counts, in ms.
 
 ## By kind: four programs with small kernels, on an H100
@@ -58,11 +60,11 @@ Files: {of.link("h100/parking")}, {of.link("h100/parking-2")}, {of.link("h100/pa
 
 ## Other neighbours, machines and ways
 
-{table(["what", *HEAD, "file"], [[what, *fates(plays_of(of, file)), of.link(file)] for what, file in beside])}
+{table(["what", *HEAD], [[f"{what}: {of.link(file)}", *fates(plays_of(of, file))] for what, file in beside])}
 
-A language model's server did not begin its dump in {never["llm_server"]["stood_still"]} of {never["llm_server"]["after_traps"]} traps and
-{never["llm_server"]["stood_still_after_something_else_than_a_trap"]} of {never["llm_server"]["faults"] - never["llm_server"]["after_traps"]} other exceptions,
-smaller programs in {never["spare_faults"]["stood_still"]} of {never["spare_faults"]["faults"]} ({of.link("h200/never-begins")}).
+A language model's server did not begin its dump in {server["stood_still"]} of {server["after_traps"]} traps and
+{server["stood_still_after_something_else_than_a_trap"]} of {others} other exceptions, smaller programs in
+{small["stood_still"]} of {small["faults"]} ({of.link("h200/never-begins")}).
 
 ## Afterwards
 
@@ -72,47 +74,55 @@ smaller programs in {never["spare_faults"]["stood_still"]} of {never["spare_faul
 
 ## Without a fault
 
-Work in the core dump mode over work that never is in it, medians of three processes on an H200 ({of.link("h200/mode-cost")}); the last
-column compares the processes that never are in it with each other:
+Work in the core dump mode over work that never is in it, medians of three processes on an H200
+({of.link("h200/mode-cost")}); the last column compares the processes that never are in it with each other:
 
 {table(["work", "by environment", "by calls", "least over most"], modes)}"""
 
 
 def stalls(of):
-    rows = []
-    for what, file in (("H100", "h100/spare-faults-keeper"), ("H100", "h100/spare-faults-torch-3"), ("H100", "h100/spare-faults-graph-2"),
-                       ("H100", "h100/spare-faults-segments"), ("H100, anchors' domain faulted before", "h100/spare-anchors"),
-                       ("H200, guarded", "h200/spare-guarded"), ("H200, guarded, bounded copies", "h200/spare-bounded")):
+    rows, exits = [], []
+    for file in ("h100/spare-faults-keeper", "h100/spare-faults-torch-3", "h100/spare-faults-graph-2",
+                 "h100/spare-faults-segments", "h100/spare-anchors", "h200/spare-guarded", "h200/spare-bounded"):
         run = of.load(file)
         for program, each in run["figures"].items():
             said = run["said"][program]
-            rows.append([program, what, each["faults"], figure(said["launches"]), said["wrong_words"], said["exit"],
-                         figure(each["stall_ms_p50"]), figure(each["stall_ms_most"]), of.link(file)])
-    return table(["program", "where", "faults", "results", "wrong", "exit", "stall, median", "most", "file"], rows)
+            exits.append(said["exit"])
+            rows.append([f"{program}, {of.link(file)}", each["faults"], figure(said["launches"]), said["wrong_words"],
+                         figure(each["stall_ms_p50"]), figure(each["stall_ms_most"])])
+    told = f"{exits.count(0)} of {len(exits)} programs ended with status 0."
+    return table(["program, file", "faults", "results", "wrong", "stall, median", "most"], rows) + f"\n\n{told}"
 
 
 def moves(of):
     rows = []
     for each in of.load("h100/spare-moves")["programs"]:
         name = each["command"].split("moves-")[-1].split(".json")[0]
-        rows.append([name, "H100", figure(each.get("launches")), figure(each.get("wrong_words")), each["moves"], figure(each["move_ms"]["p50"]),
-                     figure(each["move_ms"]["most"]), of.link("h100/spare-moves")])
+        rows.append([name, figure(each.get("launches")), figure(each.get("wrong_words")), each["moves"],
+                     figure(each["move_ms"]["p50"]), figure(each["move_ms"]["most"])])
     for name in ("jax", "cupy", "triton", "compile", "random"):
         run = of.load(f"h200/spare-{name}")
         said = json.loads(run["output"].strip().splitlines()[-1])
         took = [each["took_ms"] for each in run["leaves"] if each["page"] is not None]
-        rows.append([name, "H200", figure(said["steps"]), sum(said["other_bits"]), len(took), figure(median(took)), figure(max(took)),
-                     of.link(f"h200/spare-{name}")])
-    return table(["program", "where", "results", "wrong", "moves", "a move, median", "most", "file"], rows)
+        rows.append([of.link(f"h200/spare-{name}"), figure(said["steps"]), sum(said["other_bits"]), len(took),
+                     figure(median(took)), figure(max(took))])
+    return table(["program", "results", "wrong", "moves", "a move, median", "most"], rows)
+
+
+def costs(of):
+    rows = []
+    for program, each in of.load("h200/spare-cost-guarded")["figures"].items():
+        pairs = [each.get(what) for what in ("launch_us", "a_second", "until_first_ms", "memory_mib")]
+        rows.append([program, *(f"{figure(pair['without'])}, {figure(pair['with'])}" if pair else "-" for pair in pairs),
+                     figure(each["until_protected_ms"]["with"])])
+    return table(["program", "µs a launch", "steps a second", "first kernel", "GPU MiB", "protected after"], rows)
 
 
 def spare(of):
     operators = of.load("h200/torch-operators")
     server = of.load("h200/llm-server")
-    llama = [fault for row in of.load("h100/llama-variants-2")["rows"] if row["commit"] != "b12c51a2" for fault in row["faults"]]
-    cost = of.load("h200/spare-cost-guarded")["figures"]
-    costs = [[program, *(f"{figure(each[what]['without'])}, {figure(each[what]['with'])}" if what in each else "-" for what in (
-        "launch_us", "a_second", "until_first_ms", "memory_mib")), figure(each["until_protected_ms"]["with"])] for program, each in cost.items()]
+    llama = [fault for row in of.load("h100/llama-variants-2")["rows"] if row["commit"] != "b12c51a2"
+             for fault in row["faults"]]
     return "Spare driver instances", f"""Times are in ms.
 
 ## One faulting neighbour after another
@@ -121,20 +131,22 @@ The same processes all the time, in domains that are parked. Each fault's longes
 
 {stalls(of)}
 
-llama.cpp's server, unmodified, left in {sum(fault["left"] for fault in llama)} of {len(llama)} exceptions, and was lost in the others
-({of.link("h100/llama-variants-2")}). A language model's server in PyTorch gave {server["answers"]} answers over {len(server["faults"])} faults with
-{len(server["errors"])} errors and {server["other_answers"]} other words; the longest gap between two words was {figure(server["longest_gap_ms"]["p50"])} at
-p50 ({of.link("h200/llm-server")}).
+llama.cpp's server, unmodified, left in {sum(fault["left"] for fault in llama)} of {len(llama)} exceptions, and was lost
+in the others ({of.link("h100/llama-variants-2")}). A language model's server in PyTorch gave {server["answers"]} answers
+over {len(server["faults"])} faults with {len(server["errors"])} errors and {server["other_answers"]} other words; the
+longest gap between two words was {figure(server["longest_gap_ms"]["p50"])} at p50 ({of.link("h200/llm-server")}).
 
 ## Moves without a fault
 
+The first six are of {of.link("h100/spare-moves")}, at once on one GPU.
+
 {moves(of)}
 
-Of PyTorch's own tests {operators["same"]:,} of {operators["results"]:,} results of {operators["operators"]} operators were the same to the bit over
-{operators["moves"]} moves ({of.link("h200/torch-operators")}).
+Of PyTorch's own tests {operators["same"]:,} of {operators["results"]:,} results of {operators["operators"]} operators
+were the same to the bit over {operators["moves"]} moves ({of.link("h200/torch-operators")}).
 
 ## What it costs, the guard included
 
 Without and with, medians of four rounds ({of.link("h200/spare-cost-guarded")}):
 
-{table(["program", "µs a launch", "steps a second", "first kernel", "GPU MiB", "protected after"], costs)}"""
+{costs(of)}"""

@@ -34,7 +34,7 @@ constexpr std::array<std::string_view, 5> first_pages{"README.md", "ARCHITECTURE
 bool is_document(std::string_view path) { return path.ends_with(".md"); }
 
 constexpr std::array limits{
-    Limit{"words of all documents", is_document, words_of_file, 31600, true},
+    Limit{"words of all documents", is_document, words_of_file, 30000, true},
     Limit{"words of README, ARCHITECTURE, GLOSSARY, HACKING and STYLE",
           [](std::string_view path) { return std::ranges::find(first_pages, path) != first_pages.end(); },
           words_of_file, 6500, true},
