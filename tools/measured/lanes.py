@@ -38,21 +38,25 @@ def picture(of):
     co_client_falls = stock["signal_ms"]["cuda_error_co_client"]["p50"]
     told = min(each["p50"] for each in contained["signal_ms"].values())
     ended = told + median(of.load("h100/stray-end")["report_to_end_ms"])
-    pause = contained["stall_ms"]["co_client"]["p50"]
-    goes_on = f"goes on; longest pause {figure(pause, 2)} ms"
     lines = ['<svg xmlns="http://www.w3.org/2000/svg" width="760" height="270" viewBox="0 0 760 270" '
              'font-family="sans-serif" font-size="12">',
              '<rect width="760" height="270" fill="white"/>']
-    falls_too = ("a neighbour", BLUE, co_client_falls, "✕ ended")
-    lives = ("a neighbour", BLUE, LAST_MS + 1, goes_on)
+
+    def lives(who, summary, place):
+        pause = figure(summary["stall_ms"][place]["p50"], 2)
+        return who, BLUE, LAST_MS + 1, f"goes on; stands still for {pause} ms"
+
     end = f"✕ told after {figure(told, 2)} ms, ended after {figure(ended, 2)} ms"
-    lines += lane(14, "stock MPS", [("the culprit", RED, falls, "✕ ended"), falls_too, falls_too])
-    lines += lane(118, "Firebreak", [("the culprit", RED, ended, end), lives, lives])
+    lines += lane(14, "stock MPS", [("the culprit", RED, falls, "✕ ended"), ("in its domain", BLUE, co_client_falls, "✕ ended"),
+                                    lives("in another one", stock, "other_domain")])
+    lines += lane(118, "Firebreak", [("the culprit", RED, ended, end), lives("in its domain", contained, "co_client"),
+                                     lives("in another one", contained, "other_domain")])
     lines.append(f'<line x1="{x(0):.1f}" x2="{x(0):.1f}" y1="14" y2="202" stroke="{RED}" stroke-dasharray="3,3"/>')
     for tick in range(-50, LAST_MS + 1, 50):
         lines.append(f'<text x="{x(tick):.1f}" y="218" text-anchor="middle" fill="#666">{tick}</text>')
-    lines.append(f'<text x="{LEFT + WIDTH / 2}" y="236" text-anchor="middle">ms after the culprit used freed memory</text>')
+    lines.append(f'<text x="{LEFT + WIDTH / 2}" y="236" text-anchor="middle">'
+                 'ms after the culprit used freed memory</text>')
     machine = of.load("h100/containment")["machine"]
-    lines.append(f'<text x="{LEFT}" y="260" fill="#666">medians on {machine["gpu"]}, driver {machine["driver"]}: '
-                 'results/h100/characterization.json, containment.json, stray-end.json</text>')
+    lines.append(f'<text x="10" y="260" fill="#666" font-size="11">{machine["gpu"]}, driver {machine["driver"]}; medians of '
+                 'results/h100: characterization, containment, stray-end</text>')
     return "\n".join([*lines, "</svg>", ""])
