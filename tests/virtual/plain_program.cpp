@@ -121,6 +121,30 @@ again:
 }
 )";
 
+/// `store_address` keeps the address of `steps` in memory, and `use_stored` counts there.
+constexpr const char* storing = R"(
+.visible .entry store_address(.param .u64 words)
+{
+  .reg .u64 %p, %a;
+  ld.param.u64 %p, [words];
+  mov.u64 %a, steps;
+  st.global.u64 [%p], %a;
+  ret;
+}
+
+.visible .entry use_stored(.param .u64 words)
+{
+  .reg .u64 %p, %a;
+  .reg .u32 %x;
+  ld.param.u64 %p, [words];
+  ld.global.u64 %a, [%p];
+  ld.global.u32 %x, [%a];
+  add.u32 %x, %x, 1;
+  st.global.u32 [%a], %x;
+  ret;
+}
+)";
+
 /// What kernels that allocate memory declare.
 constexpr const char* allocating = ".extern .func (.param .b64 result) malloc (.param .b64 bytes);\n";
 
@@ -198,6 +222,10 @@ class Program {
     if (verb == "init_library") return {init(fat_binary(ptx), true)};
     if (verb == "init_library_of_two") return {init(fat_binary(ptx, {70, 80}), true)};
     if (verb == "init_allocating") return {init(fat_binary(std::string(ptx) + allocating))};
+    if (verb == "init_storing") return {init(std::string(ptx) + storing)};
+    if (verb == "init_storing_fat_binary") return {init(fat_binary(std::string(ptx) + storing))};
+    if (verb == "store_address") return {launch("store_address", words_)};
+    if (verb == "use_stored") return {launch("use_stored", words_)};
     if (verb == "create_context") return {create_context()};
     if (verb == "reset_primary") return reset_primary();
     if (verb == "ask_version") return {ask_version()};

@@ -505,6 +505,20 @@ TEST_F(Spare, WhoseDomainDiesWithItsVariablesGetsTheError) {
   EXPECT_EQ(page.reason(), "its domain died with variables of its code");
 }
 
+// In the next instance nothing is at that address: the kernel that uses it would end all who are there.
+TEST_F(Spare, CodeThatMayStoreTheAddressOfAVariableIsNotMoved) {
+  for (const char* const init : {"init_storing", "init_storing_fat_binary"}) {
+    const auto program = init == std::string("init_storing") ? start_with_spare(init) : start_again(init);
+    Page page(program->pid());
+    EXPECT_EQ(program->tell("store_address"), CUDA_SUCCESS);
+    page.ask_to_leave();
+    EXPECT_EQ(program->tell("use_stored"), CUDA_SUCCESS);
+    EXPECT_EQ(program->ask("steps").value, 1U);
+    EXPECT_EQ(page->flips.load(), 0U);
+    EXPECT_EQ(page.reason(), "it loads code whose kernels may store the address of a variable or function");
+  }
+}
+
 // A library has the variables of all its code, and a program uses a little of that.
 TEST_F(Spare, VariablesOfCodeThatNothingIsUsedOfDoNotCount) {
   const auto program = start_with_spare("init_without_variables");

@@ -42,6 +42,8 @@ const char* to_string(Obstacle obstacle) {
       return "it loads code with texture references";
     case Obstacle::KeepsAddresses:
       return "it loads code that keeps addresses of its own";
+    case Obstacle::StoresAddresses:
+      return "it loads code whose kernels may store the address of a variable or function";
     case Obstacle::UnknownFunction:
       return "it loads code that calls a function which is not known";
   }

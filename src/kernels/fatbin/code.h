@@ -39,6 +39,7 @@ enum class Obstacle {
   Managed,          ///< __managed__ variables
   TextureReferences,
   KeepsAddresses,   ///< memory may hold addresses of its variables or functions: these differ
+  StoresAddresses,  ///< its kernels may store such addresses
   UnknownFunction,  ///< it calls something of the driver's that is not known
 };
 

@@ -34,6 +34,13 @@ Code code_of_entry(const CodeEntry& entry) {
   return entry.kind == CodeKind::Ptx ? code_of_ptx(unpacked->bytes) : code_of_cubin(unpacked->bytes);
 }
 
+/// Nobody sees in machine code what a kernel does with an address. PTX beside it is of the same source.
+bool may_store_addresses_by_its_ptx(const std::vector<CodeEntry>& entries) {
+  return std::ranges::any_of(entries, [](const CodeEntry& entry) {
+    return entry.kind == CodeKind::Ptx && code_of_entry(entry).obstacle == Obstacle::StoresAddresses;
+  });
+}
+
 struct Merged {
   Variable variable;
   std::size_t count = 1;  ///< of entries that have it
@@ -68,6 +75,10 @@ Code code_of_fat_binary(std::string_view image, const TargetGpu& gpu) {
     merged.variable.is_certain = merged.count == chosen.size();
     all.variables.push_back(std::move(merged.variable));
   }
+  const auto is_reached = [](const Variable& each) { return each.is_reached; };
+  if (!all.obstacle && std::ranges::any_of(all.variables, is_reached) &&
+      may_store_addresses_by_its_ptx(*entries))
+    all.obstacle = Obstacle::StoresAddresses;
   return all;
 }
 

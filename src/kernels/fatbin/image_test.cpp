@@ -131,6 +131,14 @@ TEST(FatBinary, AVariableMayDoWhatItMayInAnyEntry) {
   EXPECT_TRUE(code.variables[0].may_change());
 }
 
+TEST(FatBinary, PtxBesideMachineCodeSaysWhatBecomesOfAddresses) {
+  EntryToBuild storing = ptx(70, "steps");
+  storing.payload += ".entry k(.param .u64 out)\n{\nmov.u64 %a, steps;\nst.global.u64 [%p], %a;\nret;\n}\n";
+  EXPECT_EQ(code_of_image(fat_binary({cubin(90, "steps"), storing}), hopper).obstacle,
+            Obstacle::StoresAddresses);
+  EXPECT_EQ(code_of_image(fat_binary({cubin(90, "steps"), ptx(70, "steps")}), hopper).obstacle, std::nullopt);
+}
+
 // ---- Compression ----
 
 TEST(FatBinary, CompressedEntriesAreRead) {
