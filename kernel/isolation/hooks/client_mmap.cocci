@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 // uvm.c: a process maps something through a VA space's descriptor, and is entitled to.
+// It relies on this: behind the check that the mm may map at all.
 @@
 symbol va_space;
 @@

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 // uvm_gpu.c: the GPU is up, and nobody can find it yet.
+// It relies on this: the GPU's channels are up, the global lock is held, and the GPU is in no table in which a
+// fault or a client could find it.
 @@
 symbol gpu;
 @@

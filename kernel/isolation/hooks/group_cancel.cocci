@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 // uvm_gpu_replayable_faults.c: the cancels that name no address. Both of their callers come through here.
+// It relies on this: all cancels without an address: of a subcontext that is gone, and everything on Pascal.
 @@
 symbol gpu;
 expression status;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 // uvm_lock.h: a client's lock comes after its VA space's and before an external range tree's.
+// It relies on this: A client's mutex comes after its VA space's lock and before an external range tree's.
 @@
 identifier order_type = uvm_lock_order_t;
 @@

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 // uvm_lock.c: the new order's name, and one order more.
+// It relies on this: A client's mutex comes after its VA space's lock and before an external range tree's.
 @@
 expression count;
 @@

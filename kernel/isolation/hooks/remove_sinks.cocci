@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 // uvm_va_space.c: the page directory is unset, the page tree still there.
+// It relies on this: between uvm_gpu_va_space_unset_page_dir and uvm_page_tree_deinit: the GPU no longer walks
+// these tables, the tree still counts them.
 @@
 symbol gpu_va_space;
 @@

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 // uvm_test.c: one test more, behind the check that tests are enabled.
+// It relies on this: tests are behind its check of uvm_enable_builtin_tests, and their numbers stay below ours.
 @@
 @@
  uvm_test_ioctl(...)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 // uvm_va_space.h: at the end, so that no other field moves.
+// It relies on this: at the end of the structure: no other field moves.
 @@
 @@
  struct uvm_va_space_struct {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 // uvm.c: the last descriptor of the VA space goes.
+// It relies on this: the same for processes without a descriptor for the mm; the destruction is the one of
+// uvm_release_deferred.
 @@
 symbol filp, va_space;
 @@
