@@ -22,3 +22,12 @@ foreach(folder src lab/softgpu lab/inject lab/commands lab/workloads)
   firebreak_product_targets(${PROJECT_SOURCE_DIR}/${folder} programs)
   add_dependencies(product ${programs})
 endforeach()
+
+# The target `main_job`: what `./dev run` needs of that. What speaks with a monitoring system or an orchestrator is left
+# out, with the large libraries that it comes with.
+add_custom_target(main_job)
+foreach(folder src/agent src/commands/cli src/program lab/softgpu lab/inject lab/commands lab/workloads)
+  firebreak_product_targets(${PROJECT_SOURCE_DIR}/${folder} programs)
+  list(FILTER programs EXCLUDE REGEX "_test_|_torch")
+  add_dependencies(main_job ${programs})
+endforeach()
