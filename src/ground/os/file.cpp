@@ -19,6 +19,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -82,8 +83,14 @@ Result<Fd> open_regular_file(Kernel& kernel, const std::string& path) {
 
 namespace {
 
+struct ListedMount {
+  std::string_view number;
+  std::string_view device;
+  bool is_of_user_space = true;
+};
+
 /// proc(5): number parent major:minor ... - type ...
-bool is_mount_without_user_space(std::string_view line, std::string_view number, std::string_view device) {
+ListedMount listed_mount(std::string_view line) {
   std::array<std::string_view, 3> fields;
   for (std::string_view& field : fields) {
     field = line.substr(0, line.find(' '));
@@ -91,29 +98,50 @@ bool is_mount_without_user_space(std::string_view line, std::string_view number,
   }
   constexpr std::string_view before_type = " - ";
   const std::size_t type = line.find(before_type);
-  if ((fields[0] != number && fields[2] != device) || type == std::string_view::npos) return false;
-  return !line.substr(type + before_type.size()).starts_with("fuse");
+  const bool is_fuse =
+      type == std::string_view::npos || line.substr(type + before_type.size()).starts_with("fuse");
+  return {fields[0], fields[2], is_fuse};
 }
 
-bool is_on_file_system_of_ours(Kernel& kernel, int fd) {
+/// Where a file lies, as /proc/self/mountinfo names it.
+struct MountOfFile {
+  std::string number;  ///< "none": Linux does not say
+  std::string device;  ///< major:minor
+
+  bool operator==(const MountOfFile&) const = default;
+};
+
+/// Asks no file system. Empty: it cannot be known.
+std::optional<MountOfFile> mount_of(int folder, const char* path, int flags) {
   constexpr unsigned mount_number = 0x1000;  // STATX_MNT_ID, of Linux 5.8; older headers have none
   constexpr std::size_t place_of_mount_number = 144;
   struct statx facts {};
-  const int flags = AT_EMPTY_PATH | AT_STATX_DONT_SYNC;
-  if (::syscall(SYS_statx, fd, "", flags, STATX_TYPE | mount_number, &facts) != 0) return false;
+  if (::syscall(SYS_statx, folder, path, flags | AT_STATX_DONT_SYNC, STATX_TYPE | mount_number, &facts) != 0)
+    return std::nullopt;
   std::uint64_t number = 0;
   std::memcpy(&number, reinterpret_cast<const char*>(&facts) + place_of_mount_number, sizeof(number));
   const bool has_number = (facts.stx_mask & mount_number) != 0;
-  const std::string its_number = has_number ? std::to_string(number) : "none";
-  const auto device = std::to_string(facts.stx_dev_major) + ":" + std::to_string(facts.stx_dev_minor);
+  return MountOfFile{has_number ? std::to_string(number) : "none",
+                     std::to_string(facts.stx_dev_major) + ":" + std::to_string(facts.stx_dev_minor)};
+}
+
+bool is_on_file_system_of_ours(Kernel& kernel, int fd) {
+  const auto mount = mount_of(fd, "", AT_EMPTY_PATH);
+  if (!mount) return false;
   const auto mounts = kernel.read_file("/proc/self/mountinfo");
   std::string_view left = mounts ? std::string_view(*mounts) : std::string_view();
+  bool is_listed = false;
   while (!left.empty()) {
     const std::string_view line = left.substr(0, left.find('\n'));
-    if (is_mount_without_user_space(line, its_number, device)) return true;
+    const auto listed = listed_mount(line);
+    if (listed.number == mount->number || listed.device == mount->device) {
+      if (!listed.is_of_user_space) return true;
+      is_listed = true;
+    }
     left.remove_prefix(std::min(line.size() + 1, left.size()));
   }
-  return false;
+  // The root of a chroot is seldom a mount's, and then not listed. We run from it ourselves.
+  return !is_listed && mount == mount_of(AT_FDCWD, "/", 0);
 }
 
 }  // namespace

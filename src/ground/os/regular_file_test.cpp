@@ -3,6 +3,8 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -36,6 +38,33 @@ TEST_F(RegularFile, OfOthersIsOpenedOnlyOnAFileSystemOfOurs) {
   ASSERT_FALSE(opened);
   EXPECT_EQ(opened.error().code, ErrorCode::Unsupported);
   EXPECT_EQ(fuse.questions(), 0);
+}
+
+/// What a child with that root, of which only /proc is a mount of its own, finds of a file; -1: it may not
+/// have such a root.
+int found_in_chroot(const std::string& root, const std::string& path) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const bool is_there =
+        ::unshare(CLONE_NEWNS) == 0 && ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+        ::mkdir((root + "/proc").c_str(), 0755) == 0 &&
+        ::mount("/proc", (root + "/proc").c_str(), nullptr, MS_BIND | MS_REC, nullptr) == 0 &&
+        ::chroot(root.c_str()) == 0 && ::chdir("/") == 0;
+    if (!is_there) ::_exit(255);
+    RealKernel kernel;
+    ::_exit(open_regular_file_of_others(kernel, path) ? 0 : 1);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) && WEXITSTATUS(status) != 255 ? WEXITSTATUS(status) : -1;
+}
+
+// sbuild's root, for one, is no mount point, and /proc/self/mountinfo does not list it.
+TEST_F(RegularFile, OfOthersIsOpenedInAPlainChroot) {
+  append("x");
+  const int found = found_in_chroot(directory.path(), "/log");
+  if (found < 0) GTEST_SKIP() << "nobody may have a root of its own here";
+  EXPECT_EQ(found, 0);
 }
 
 TEST_F(RegularFile, IsTheSameByAnotherName) {
