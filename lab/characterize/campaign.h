@@ -14,10 +14,10 @@ enum class Ending { Finished, OutOfTime, Interrupted };
 
 struct Campaign {
   Settings settings;
-  std::optional<Nanoseconds> budget;  ///< no run begins that would probably end later
-  /// What is going on, before each run.
+  std::optional<Nanoseconds> budget;  ///< A run begins only where it would probably end within this.
+  /// Told what is going on, before each run.
   std::function<void(const std::string&)> on_progress;
-  /// After each run, whose results are the last in there. Its failure ends the campaign.
+  /// Called after each run, whose results are the last in there. Its failure ends the campaign.
   std::function<Status(const Results&)> on_run;
 };
 

@@ -37,11 +37,11 @@ struct Comparison {
 /// Kinds that one of them has no counted run of are not compared.
 Comparison compare(const Results& before, const Results& after);
 
-/// By more than they spread: at least three values each, their middle halves do not overlap, and the medians
-/// are more than a tenth of the greater apart.
+/// Tells whether two medians differ by more than the values spread: there are at least three values each,
+/// their middle halves do not overlap, and the medians are more than a tenth of the greater apart.
 bool medians_differ(const Spread& before, const Spread& after);
 
-/// For a terminal.
+/// Renders the comparison for a terminal.
 std::string render(const Comparison& comparison);
 
 }  // namespace firebreak::characterize

@@ -44,10 +44,10 @@ std::string nobody_if_empty(const std::string& source) { return source.empty() ?
 /// Two that come within this time of each other are equally early: which of them is read first is chance.
 constexpr double equally_early_ms = 5;
 
-/// Whether nobody was earlier than the source that is expected to be first.
+/// Tells whether nobody was earlier than the source that is expected to be first.
 bool is_first(const std::string& expected, const Run& run) {
   const std::string first = first_source(run);
-  // What the hardware lets pass, a prefetch, is told all the same where guard ranges lie.
+  // A prefetch, which the hardware lets pass, is told all the same where guard ranges lie.
   if (expected.empty() && first == stray_source) return true;
   if (first == expected || first.empty()) return first == expected;
   const auto times = first_by_source(run);

@@ -19,17 +19,17 @@ struct Expected {
   std::string faulter;      ///< the name of the CUDA error; empty: it sees none
   std::string co_client;    ///< the same; empty: it lives
   std::string outsider;
-  std::string sometimes;  ///< what some runs show in place of either error; empty: nothing
+  std::string sometimes;  ///< the error that some runs show in place of either; empty: none
   std::vector<int> xids;
   std::string first_seen_by;  ///< a source's key; empty: nobody sees it, because the hardware lets it pass
   bool measured = true;       ///< false: nobody has looked yet
 
-  /// Whether the guard's guard ranges are expected to take it.
+  /// Tells whether the guard's ranges are expected to take it.
   bool is_contained() const { return first_seen_by == stray_source; }
   bool is_fault() const { return !first_seen_by.empty(); }
   /// The error that a victim is expected to see; empty: it lives.
   const std::string& victim(Role role) const { return role == Role::CoClient ? co_client : outsider; }
-  /// Whether `seen` is `error`, or what comes in its place at times.
+  /// Tells whether `seen` is `error`, or what comes in its place at times.
   bool fits(const std::string& seen, const std::string& error) const {
     return seen == error || (!error.empty() && !sometimes.empty() && seen == sometimes);
   }
@@ -48,7 +48,7 @@ Expected expected_under_hold(const inject::Kind& kind, const ErrorName& error_na
 /// How the run differs from it, one line each; empty: not at all.
 std::vector<std::string> mismatches(const Run& run, const Expected& expected);
 
-/// Whether everything that is expected was already seen, so that nothing is left to wait for but surprises.
+/// Tells whether everything that is expected was seen, so that only surprises are left to wait for.
 bool seen_all(const Run& so_far, const Expected& expected);
 
 }  // namespace firebreak::characterize

@@ -38,7 +38,7 @@ json comparison_json(const Comparison& comparison) {
   return out;
 }
 
-/// What the page draws: the summary with all its values, and of the runs only those that stand for a class.
+/// The data of the page: the summary with all its values, and those runs alone that stand for a class.
 json page_json(const Results& results, const Comparison* against) {
   const Summary summary = summarize(results);
   json out{{"machine", machine_json(results.machine)},

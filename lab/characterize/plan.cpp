@@ -47,7 +47,8 @@ std::vector<Step> plan(std::size_t kinds, int repeat, std::uint64_t seed) {
   for (int i = 1; i <= repeat; ++i) {
     std::vector<Step> round;
     for (std::size_t kind = 0; kind < kinds; ++kind) round.push_back({kind, i, 0});
-    // Not std::shuffle: what it draws is the library's choice, and a seed has to mean the same everywhere.
+    // std::shuffle would not do: what it draws is the library's choice, and a seed has to mean the same
+    // everywhere.
     for (std::size_t left = round.size(); left > 1; --left)
       std::swap(round[left - 1], round[random() % left]);
     for (std::size_t place = 0; place < round.size(); ++place) round[place].place = place;

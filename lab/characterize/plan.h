@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Which run comes next, and how long all of them will take.
+/// The plan says which run comes next, and how long all of them will take.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace firebreak::characterize {
 struct Step {
   std::size_t kind = 0;  ///< its place among the kinds that were asked for
   int repeat = 1;
-  std::size_t place = 0;  ///< in the order of its repeat, from 0
+  std::size_t place = 0;  ///< place in the order of its repeat, from 0
 };
 
 /// The kinds that a list names: kinds by their names, classes by their keys ("sm", "mmu_replayable"; dashes
@@ -36,12 +36,12 @@ std::vector<Step> left_of(const std::vector<Step>& steps, const std::vector<std:
 
 /// "kind 12 of 41, repeat 3 of 10, about 4 min 10 s left"; without the time while nothing is known of it.
 struct Progress {
-  std::size_t place = 0;  ///< of this kind in the order of this repeat, from 0
+  std::size_t place = 0;  ///< place of this kind in the order of this repeat, from 0
   std::size_t kinds = 0;
   int repeat = 1;
   int repeats = 1;
-  std::size_t steps_done = 0;  ///< in this process
-  std::size_t steps_left = 0;  ///< with the current one
+  std::size_t steps_done = 0;  ///< steps of this process
+  std::size_t steps_left = 0;  ///< counts the current one
   Nanoseconds spent{};
 };
 std::string to_line(const Progress& progress);

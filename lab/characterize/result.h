@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// All runs of one machine, and the file that keeps them.
+/// Results hold all runs of one machine, and are kept in one file.
 #pragma once
 
 #include <cstdint>
@@ -19,18 +19,18 @@ struct Results {
   std::uint64_t seed = 1;
   int repeat = 1;                  ///< how often each kind was to run
   double softgpu_speed = 1;        ///< the software GPU's delays were divided by this; 1 on a real GPU
-  bool finished = false;           ///< every kind has run as often as it was to
-  std::vector<Expected> expected;  ///< of the kinds that were asked for, in the catalogue's order
-  std::vector<Run> runs;           ///< in the order in which they ran
+  bool finished = false;           ///< true once every kind has run as often as it was to
+  std::vector<Expected> expected;  ///< kinds that were asked for, in the catalogue's order
+  std::vector<Run> runs;           ///< sorted as they ran
 };
 
-/// With a `summary` of the runs beside them (see summary.h).
+/// Writes a `summary` of the runs beside them (see summary.h).
 std::string to_json(const Results& results);
 /// Protocol when the text is no such result.
 Result<Results> parse_results(const std::string& text);
 
-/// Whether runs of both may be mixed: the same machine, driver, build, seed and speed. InvalidArgument says
-/// in one line what differs.
+/// Tells whether runs of both may be mixed: machine, driver, build, seed and speed are the same.
+/// InvalidArgument says in one line what differs.
 Status same_origin(const Results& before, const Results& now);
 
 /// Replaces the file as a whole, so that a reader, or a power cut, never meets half of it.

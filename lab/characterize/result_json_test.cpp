@@ -62,7 +62,7 @@ TEST(ResultJson, ComesBackAsItWent) {
 // Files of before have names that did not say where a stray goes.
 TEST(ResultJson, ReadsFormerNamesOfKinds) {
   Results results = example::results({"unmapped-store", "unmapped-load", "trap"}, 1);
-  results.expected[0].first_seen_by = stray_source;  // under the guard, at 0xdead0000
+  results.expected[0].first_seen_by = stray_source;  // the guard takes it, at 0xdead0000
   const auto back = parse_results(to_json(results));
   ASSERT_TRUE(back) << to_string(back.error());
   const std::vector<std::string> names{"unmapped-store-low", "unmapped-load-far", "trap"};

@@ -15,12 +15,12 @@ namespace {
 /// How often to look whether it has been quiet for long enough.
 constexpr Milliseconds look{20};
 
-/// What the clock showed at the turns of one run.
+/// The clock's readings at the turns of one run.
 struct Times {
   std::int64_t told_ns = 0;      ///< the faulter was told to go
   std::int64_t launched_ns = 0;  ///< the faulting launch; told_ns until it is known
   std::int64_t settled_ns = 0;   ///< nothing more is expected of the fault
-  std::int64_t closing_ns = 0;   ///< what comes from here on is our own doing
+  std::int64_t closing_ns = 0;   ///< later events are our own doing
 
   double after_launch_ms(std::int64_t at_ns) const { return to_ms(Nanoseconds(at_ns - launched_ns)); }
 };
@@ -54,7 +54,7 @@ Participant participant(const Player& player, const Times& times) {
     if (!made.error.empty()) made.error_ms = times.after_launch_ms(player.record->error_at_ns);
     made.longest_stall = longest_stall(*player.record, times);
   }
-  // Who was answered without an error had nothing left to do.
+  // A faulter that was answered without an error had nothing left to do.
   const bool let_pass = player.fault.report && player.fault.report->answered_at_ns != 0 && made.error.empty();
   const bool by_itself =
       process.exit && !let_pass && (times.closing_ns == 0 || process.ended_at_ns < times.closing_ns);
@@ -106,7 +106,7 @@ Attribution attribution_of(const Scene& scene, const Times& times) {
   return made;
 }
 
-/// What was seen up to now.
+/// Notes what was seen up to now.
 void observe(const Scene& scene, Times& times, Run& run) {
   const auto& report = scene.of(Role::Faulter).fault.report;
   times.launched_ns = report ? report->launched_at_ns : times.told_ns;
@@ -124,7 +124,7 @@ Nanoseconds look_once(Scene& scene, const Clock& clock, Nanoseconds quiet) {
   return quiet + std::min<Nanoseconds>(clock.now() - before, look);
 }
 
-/// Whether the last kernels of a process that is held have ended.
+/// Tells whether the last kernels of a process that is held have ended.
 bool is_over(const Scene& scene, const Settings& settings) {
   return settings.hold.count() == 0 || scene.release();
 }
@@ -134,7 +134,7 @@ Status raise(Scene& scene, const Settings& settings, const Expected& expected, c
              Times& times, Run& run) {
   times.told_ns = to_ns(clock.now());
   const Player& faulter = scene.of(Role::Faulter);
-  // What the hardware lets pass ends in an orderly way.
+  // A fault that the hardware lets pass ends in an orderly way.
   if (!expected.is_fault() || expected.is_contained())
     scene.watcher().expect_exit(faulter.actor->record().pid);
   faulter.actor->tell("go");
@@ -177,7 +177,8 @@ Status restart(Scene& scene, const Settings& settings, const Clock& clock, const
   return {};
 }
 
-/// When a held process ends, as a share of its kernel's time: the seed's choice, for this kind and repeat.
+/// Picks when a held process ends, as a share of its kernel's time. The seed decides, for this kind and
+/// repeat.
 double moment_of(std::uint64_t seed, const Run& run) {
   std::seed_seq words{static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32),
                       static_cast<std::uint32_t>(run.repeat),
@@ -186,7 +187,7 @@ double moment_of(std::uint64_t seed, const Run& run) {
   return static_cast<double>(chance()) / std::mt19937::max();
 }
 
-/// From the faulter's start to everybody's end.
+/// Plays the run from the faulter's start to everybody's end.
 Status play(Scene& scene, const Settings& settings, const Expected& expected, const Clock& clock, Run& run) {
   const double end_after_share = settings.hold.count() > 0 ? moment_of(settings.seed, run) : 0;
   if (Status entered = scene.enter(expected.kind, end_after_share); !entered) return entered;

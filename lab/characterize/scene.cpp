@@ -272,7 +272,8 @@ Result<Player*> Scene::enter_new_client() {
   auto entered = stage_->enter(casting, [this, &player](const std::string& line) { hear(player, line); });
   if (!entered) return propagate(entered);
   player.actor = *entered;
-  // It may be gone before we have heard that its kernel is done: that is its own end, not the fault's doing.
+  // The process may be gone before we have heard that its kernel is done: its own end is not the fault's
+  // doing.
   watcher_->expect_exit(player.actor->record().pid);
   return &player;
 }

@@ -25,29 +25,30 @@ namespace firebreak::characterize {
 /// The exit status of `firebreak-lab inject` when this device cannot have the fault.
 inline constexpr int refused_status = 4;
 
-/// What all runs share.
+/// Settings that all runs share.
 struct Settings {
   std::string programs;    ///< the folder with firebreak
   std::string gpu;         ///< "auto", "real", "soft", or empty: FIREBREAK_GPU decides
   bool guard = false;      ///< the faulter runs under the guard
   Milliseconds hold{0};    ///< how long its descriptors are held when it ends; 0: not at all
-  std::uint64_t seed = 1;  ///< of the moments at which held processes end
-  Milliseconds pace{0};    ///< between two kernels of a victim; a GPU that computes on our cores needs some
+  std::uint64_t seed = 1;  ///< decides the moments at which held processes end
+  /// pause between two kernels of a victim; a GPU that computes on our cores needs some
+  Milliseconds pace{0};
   Milliseconds start_patience{20'000};
-  /// Without a signal for this long, what is expected and was not seen is taken for missing.
+  /// A signal that is expected and was not seen is taken for missing after this long without any.
   Milliseconds quiet{600};
   Milliseconds settle_patience{10'000};
   Milliseconds restart_patience{5'000};
   Milliseconds end_patience{3'000};
 };
 
-/// What one process has said.
+/// Everything that one process has said.
 struct Player {
   stage::Actor* actor = nullptr;
   std::int64_t ready_at_ns = 0;  ///< 0: not yet
   bool begun = false;            ///< a victim whose record started anew
   std::optional<VictimRecord> record;
-  stage::FaultListener fault;  ///< of the faulter
+  stage::FaultListener fault;  ///< the faulter's
 };
 
 /// One thread's. At its end all processes and daemons are gone, and the directory too.
@@ -79,14 +80,14 @@ class Scene {
   watch::Watcher& watcher() { return *watcher_; }
   platform::Platform& platform() { return *platform_; }
 
-  /// In the order in which they came.
+  /// Signals in the order in which they came.
   const std::vector<fault::Fault>& signals() const { return signals_; }
-  /// What the guard contained, in the order in which it was told.
+  /// Strays that the guard contained, in the order in which they were told.
   const std::vector<strays::Stray>& strays() const { return strays_; }
-  /// What became of the faulter's last kernels, once that is known.
+  /// Tells what became of the faulter's last kernels, once that is known.
   const std::optional<hold::Release>& release() const { return release_; }
   const std::map<std::uint64_t, fault::Incident>& incidents() const { return incidents_; }
-  /// When something was last heard or seen.
+  /// The moment when something was last heard or seen.
   Monotonic last_event() const { return last_event_; }
   /// Detectors that are not there, and processes whose events are not heard.
   const std::vector<std::string>& notes() const { return notes_; }
@@ -115,17 +116,17 @@ class Scene {
   const Clock& clock_;
   os::TemporaryDirectory directory_;
   std::optional<platform::Platform> platform_;
-  std::optional<os::EnvironmentScope> environment_;  ///< for NVML, which is loaded into this process
+  std::optional<os::EnvironmentScope> environment_;  ///< set for NVML, which is loaded into this process
   std::optional<GpuMemory> memory_;
   std::int64_t used_before_bytes_ = 0;
   std::unique_ptr<mps::Domain> domain_a_;
   std::unique_ptr<mps::Domain> domain_b_;
-  std::map<pid_t, std::string> servers_;  ///< to the domain's name
+  std::map<pid_t, std::string> servers_;  ///< maps a server to the domain's name
   std::map<Role, Player> players_;
   std::vector<std::unique_ptr<Player>> new_clients_;
   std::unique_ptr<stage::Stage> stage_;
-  std::unique_ptr<strays::GuardedWatch> stray_watch_;  ///< with the guard only
-  std::unique_ptr<hold::Holder> holder_;               ///< with holds only
+  std::unique_ptr<strays::GuardedWatch> stray_watch_;  ///< exists with the guard only
+  std::unique_ptr<hold::Holder> holder_;               ///< exists with holds only
   std::unique_ptr<watch::Watcher> watcher_;
   std::vector<strays::Stray> strays_;
   std::optional<hold::Release> release_;

@@ -90,7 +90,7 @@ std::optional<std::size_t> middle_run(const Results& results, const std::string&
   return candidates[(candidates.size() - 1) / 2];
 }
 
-/// Of the class's first kind that behaved as expected; where none did, of its first.
+/// Takes the class's first kind that behaved as expected; where none did, its first.
 std::optional<std::size_t> typical_run(const Results& results, const std::string& fault_class) {
   const auto first = [&](const auto& fits) -> std::optional<std::size_t> {
     for (const Expected& expected : results.expected) {

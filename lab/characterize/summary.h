@@ -17,21 +17,21 @@ using Counts = std::map<std::string, int>;
 /// The name that occurred most often; the first of several; empty where there is none.
 std::string most_frequent(const Counts& counts);
 
-/// What became of one role over the runs of a kind: "lives" or the error or the end that it died of.
+/// Counts what became of one role over the runs of a kind: "lives", or the error or the end that it died of.
 struct KindSummary {
   Expected expected;
-  int runs = 0;      ///< that count
+  int runs = 0;      ///< runs that count
   int problems = 0;  ///< runs that did not get to their end
   std::string last_problem;
   std::string refused;
-  std::map<std::string, Counts> fates;        ///< by role's key
-  Counts xids;                                ///< of a run, "13, 43"
+  std::map<std::string, Counts> fates;        ///< keyed by role
+  Counts xids;                                ///< Xids of a run, as "13, 43"
   Counts first_seen_by;                       ///< source's key
-  std::map<std::string, Spread> signal_ms;    ///< by source's key: launch to first signal
-  std::map<std::string, Spread> stall_ms;     ///< by role's key, survivors only
+  std::map<std::string, Spread> signal_ms;    ///< keyed by source: launch to first signal
+  std::map<std::string, Spread> stall_ms;     ///< keyed by role, survivors only
   std::optional<Spread> served_ms;            ///< launch to a new client's first kernel
   int not_served = 0;                         ///< runs after which no new client was served
-  std::optional<Spread> new_client_start_ms;  ///< of that, the new client's own start
+  std::optional<Spread> new_client_start_ms;  ///< part of that which the new client's own start took
   std::optional<Spread> memory_left_bytes;
   Counts attribution;  ///< verdict's key
   Counts mismatches;   ///< line to runs
@@ -40,8 +40,8 @@ struct KindSummary {
 };
 
 struct Summary {
-  std::vector<KindSummary> kinds;  ///< in the catalogue's order
-  /// By class: the place of a typical run of it, for drawing its life.
+  std::vector<KindSummary> kinds;  ///< sorted as in the catalogue
+  /// Maps a class to the place of a typical run of it, for drawing its life.
   std::map<std::string, std::size_t> typical_runs;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What a victim keeps while it launches one short kernel after the other, and the line in which it tells.
+/// A victim launches one short kernel after the other. This is what it keeps, and the line in which it tells.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace firebreak::characterize {
 
-/// From the end of one kernel to the end of the next. CLOCK_MONOTONIC.
+/// Time from the end of one kernel to the end of the next. CLOCK_MONOTONIC.
 struct Gap {
   std::int64_t from_ns = 0;
   std::int64_t to_ns = 0;

@@ -25,7 +25,7 @@ bool under_way(const Stage& stage, const std::vector<Actor*>& actors, std::uint6
                              [&](const Actor* actor) { return stage.steps_done(*actor) >= steps / 10; });
 }
 
-/// Without Firebreak: everybody in one MPS domain. Fires the rogue where the act wants it.
+/// Plays without Firebreak, with everybody in one MPS domain. The rogue fires where the act wants it.
 Status play_in_one_domain(const Theatre& theatre, Act act, ActRecord& record) {
   mps::DomainOptions options;
   options.name = "stock";

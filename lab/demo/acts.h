@@ -19,11 +19,11 @@ struct Settings {
       parked_faults;        ///< kinds of exceptions of an SM; empty: the fourth act is left out
   std::string programs;     ///< the folder of firebreak, firebreakd and the tenants
   std::string directory;    ///< private, short; outputs, sockets and MPS directories go there
-  std::string size;         ///< of the tenants: "small" or "medium"
-  std::uint64_t steps = 0;  ///< each tenant takes
+  std::string size;         ///< size of the tenants: "small" or "medium"
+  std::uint64_t steps = 0;  ///< steps that each tenant takes
   Milliseconds pace{0};     ///< a step takes at least this long, so that fast tenants are not done too soon
-  std::uint64_t seed = 1;   ///< of the tenants' weights and inputs
-  Milliseconds patience{150'000};  ///< for each thing that is waited for; sanitizers are slow
+  std::uint64_t seed = 1;   ///< decides the tenants' weights and inputs
+  Milliseconds patience{150'000};  ///< limit for each thing that is waited for; sanitizers are slow
 };
 
 /// Plays all of them. An act that cannot be played to its end says so in its `problem`, and is the last one.

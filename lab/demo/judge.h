@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Whether the play showed what it claims. Pure.
+/// The judge says whether the play showed what it claims. Pure.
 #pragma once
 
 #include <string>
@@ -13,10 +13,10 @@ namespace firebreak::demo {
 struct Check {
   bool observed = false;
   std::string claim;
-  std::string instead;  ///< what was observed, where the claim does not hold
+  std::string instead;  ///< observed instead, where the claim does not hold
 };
 
-/// Every claim, in the order of the acts.
+/// Judges every claim, in the order of the acts.
 std::vector<Check> judge(const Play& play);
 
 bool all_observed(const std::vector<Check>& checks);

@@ -36,7 +36,7 @@ struct Scene {
 
   std::string name_of(const std::string& who) const { return who + "-" + fault; }
   std::vector<Actor*> neighbours() const { return {one.actor, two.actor}; }
-  /// Who was to go on has not.
+  /// Tells that a neighbour which was to go on has not.
   bool is_lost() const {
     return rogue.actor->ended() || one.actor->ended() || two.actor->ended() || mover.actor->ended();
   }
@@ -120,7 +120,7 @@ class ParkedAct {
     command.insert(command.end(), arguments.begin(), arguments.end());
     const std::string tenant = scene.name_of(who);
     std::vector<std::string> whole = under_the_agent(theatre_, company_, tenant, false, command);
-    // What it has by default where no environment says otherwise.
+    // The default parts hold where no environment says otherwise.
     if (with_spare) *std::ranges::find(whole, without_parts) = "--spare";
     auto actor =
         company_.stage->enter({tenant, "unmodified", whole, {}}, [&checker](const std::string& line) {

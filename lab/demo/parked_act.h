@@ -13,7 +13,7 @@ namespace firebreak::demo {
 /// goes into the record, also where it is not as claimed; an error is what could not be played.
 Status play_parked(const Theatre& theatre, ActRecord& record);
 
-/// What `firebreak-checker` says at its end, into `neighbour`. False: the line is something else.
+/// Reads what `firebreak-checker` says at its end into `neighbour`. False: the line is something else.
 bool hear_count(const std::string& line, Neighbour& neighbour);
 
 }  // namespace firebreak::demo

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What the demo makes of its fourth act: each claim is false where what it claims was not observed.
+/// Tests of the fourth act's judge: each claim is false where what it claims was not observed.
 #include "demo/parked_act.h"
 
 #include <gmock/gmock.h>
@@ -53,7 +53,7 @@ Play play_of(const std::function<void(ParkedFault&)>& change = [](ParkedFault&) 
   return play;
 }
 
-/// Of the fourth act, which is judged by itself here.
+/// Claims of the fourth act alone that were not observed.
 std::vector<std::string> not_observed(const Play& play) {
   std::vector<Check> checks;
   judge_parked(play, play.acts.front(), checks);

@@ -26,11 +26,11 @@ bool has_own_error(const ParkedFault& fault) {
          !fault.exit->clean();
 }
 
-/// Where somebody has moved away, the agent ends it: its call could say that all was well
+/// The agent ends the culprit where somebody has moved away: its call could say that all was well
 /// (docs/how/parking.md).
 bool is_ended(const ParkedFault& fault) {
   const bool has_answer = fault.report && fault.report->answered_at_ns != 0;
-  constexpr int killed = 128 + SIGKILL;  // as `firebreak run` passes it on
+  constexpr int killed = 128 + SIGKILL;  // status that `firebreak run` passes on
   return !has_answer && fault.exit && (fault.exit->signal == SIGKILL || fault.exit->exit_code == killed);
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What was observed in the demo's acts. Plain data: whoever judges, prints or draws it only reads.
+/// A play has what was observed in the demo's acts. It is plain data: judges, printers and drawings only read
+/// it.
 #pragma once
 
 #include <sys/types.h>
@@ -30,7 +31,7 @@ struct ProcessRecord {
   std::string last_words;  ///< the last line on its standard error
 };
 
-/// What became of one tenant's work.
+/// Outcome of one tenant's work.
 struct TenantOutcome {
   std::string tenant;
   std::optional<std::uint64_t> output_hash;  ///< FNV-1a, 64 bits; empty: there is no output
@@ -41,30 +42,31 @@ struct TenantOutcome {
 /// A program that knows nothing of Firebreak, in the fourth act: `firebreak-checker`, and what it said.
 struct Neighbour {
   std::string name;                    ///< "one", "two" or "newcomer"
-  std::string domain;                  ///< where it was put; empty: nobody said
+  std::string domain;                  ///< domain where it was put; empty: nobody said
   std::optional<os::ExitStatus> exit;  ///< empty: it was still there when the act ended
-  bool has_counted = false;            ///< it lived to say the following
-  std::uint64_t launches = 0;          ///< every word of the result was compared after each
+  bool has_counted = false;            ///< true where it lived to say the following
+  std::uint64_t launches = 0;          ///< counted launches; every word of the result was compared after each
   std::uint64_t wrong_words = 0;
-  double longest_ms = 0;  ///< from a launch to its result
-  std::string error;      ///< of CUDA; empty: none
+  double longest_ms = 0;  ///< time from a launch to its result
+  std::string error;      ///< CUDA's error; empty: none
 };
 
 /// A neighbour with a spare driver instance, which needs no domain that is held.
 struct Mover {
   Neighbour program;
   std::string moved_to;          ///< the domain; empty: it did not move
-  std::int64_t moved_at_ns = 0;  ///< when the agent knew; 0: it did not
-  bool outlived_domain = false;  ///< it was at work when its old domain had fallen and served again
+  std::int64_t moved_at_ns = 0;  ///< the moment when the agent knew; 0: it did not
+  /// true where it was at work when its old domain had fallen and served again
+  bool outlived_domain = false;
   bool is_protected_again = false;
 };
 
 /// One exception of the fourth act, and what came of it.
 struct ParkedFault {
   std::string fault;                         ///< the kind
-  std::string domain;                        ///< where the rogue was put
+  std::string domain;                        ///< domain where the rogue was put
   pid_t rogue = 0;                           ///< 0: it did not start
-  std::vector<pid_t> culprits;               ///< whom the agent named while it held the domain
+  std::vector<pid_t> culprits;               ///< processes that the agent named while it held the domain
   std::int64_t named_at_ns = 0;              ///< 0: nobody was
   std::int64_t told_to_end_at_ns = 0;        ///< the neighbours; until then they go on
   std::optional<stage::FaultReport> report;  ///< the rogue's
@@ -84,9 +86,9 @@ struct ActRecord {
   std::vector<abi::Event> events;  ///< the agent's, in acts 3 and 4
   std::optional<stage::FaultReport> rogue;
   std::vector<TenantOutcome> outcomes;
-  std::string problem;                   ///< what kept the act from being played to its end; empty: nothing
+  std::string problem;                   ///< reason why the act was not played to its end; empty: none
   bool interrupted = false;              ///< somebody ended us in the middle of it
-  std::vector<ParkedFault> parked = {};  ///< in act 4
+  std::vector<ParkedFault> parked = {};  ///< filled by act 4
 };
 
 /// One tenant's way through the fault of act 3, in milliseconds after the faulting launch.
@@ -106,7 +108,7 @@ struct Play {
   std::string date;
   std::vector<ActRecord> acts;
   std::vector<Recovery> recoveries;
-  std::vector<std::string> parked_faults = {};  ///< of act 4; empty: it is left out
+  std::vector<std::string> parked_faults = {};  ///< kinds of act 4; empty: it is left out
 };
 
 /// "reference", "stock MPS", "Firebreak", "parked".

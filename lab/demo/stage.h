@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Where an act is played: its processes and their steps, and the agent's events.
+/// The stage of an act: its processes and their steps, and the agent's events.
 #pragma once
 
 #include <functional>
@@ -42,14 +42,15 @@ class Stage {
   /// Steps seen to be done, from the start.
   std::uint64_t steps_done(const Actor& actor) const;
 
-  /// What was seen so far, into the act's record; `except` is not part of the play.
+  /// Writes what was seen so far into the act's record; `except` is not part of the play.
   void report(ActRecord& act, const Actor* except = nullptr) const;
 
  private:
   explicit Stage(std::unique_ptr<stage::Stage> processes) : processes_(std::move(processes)) {}
   void read_event();
 
-  std::map<std::size_t, std::vector<StepMark>> steps_;  ///< by the actor's place in the order of entering
+  /// keyed by the actor's place in the order of entering
+  std::map<std::size_t, std::vector<StepMark>> steps_;
   std::unique_ptr<os::Socket> agent_;
   std::vector<abi::Event> events_;
   std::unique_ptr<stage::Stage> processes_;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What the acts share: how tenants and the rogue are started, and an agent with those who run under it.
+/// The theatre has what the acts share: how tenants, the rogue, and an agent with those who run under it are
+/// started.
 #pragma once
 
 #include <memory>
@@ -12,7 +13,7 @@
 
 namespace firebreak::demo {
 
-/// What all acts share.
+/// Data that all acts share.
 struct Theatre {
   const Settings& settings;
   platform::Platform& platform;
@@ -45,7 +46,7 @@ struct Company {
   Rogue rogue;
 };
 
-/// What an act shows that is not about guard ranges and spares is what happens without them.
+/// Acts that are not about guard ranges and spares show what happens without them.
 inline constexpr const char* without_parts = "--without=guard,spare";
 /// The command that starts that one as a tenant, without these.
 std::vector<std::string> under_the_agent(const Theatre& theatre, const Company& company,
@@ -55,7 +56,7 @@ std::vector<std::string> under_the_agent(const Theatre& theatre, const Company& 
 /// Starts the agent in that folder of the play's directory, with further arguments, and listens to it.
 Status raise_the_agent(const Theatre& theatre, Company& company, const std::string& folder,
                        const std::vector<std::string>& arguments);
-/// Where there is one; returns when it has ended.
+/// Ends the agent where there is one, and returns when it has ended.
 Status let_the_agent_end(const Theatre& theatre, Company& company);
 
 }  // namespace firebreak::demo

@@ -10,7 +10,7 @@
 namespace firebreak::demo {
 namespace {
 
-/// What went before the tenants' work is start-up, and is left out of the view.
+/// Everything before the tenants' work is start-up, and is left out of the view.
 std::int64_t first_step_ns(const ActRecord& act, std::int64_t fault_ns) {
   std::int64_t first = fault_ns;
   for (const ProcessRecord& process : act.processes) {

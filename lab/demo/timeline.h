@@ -12,7 +12,7 @@ namespace firebreak::demo {
 struct Mark {
   double at_ms = 0;
   char letter = ' ';  ///< '!' fault, 'P' promoted, 'K' first kernel, 'X' dead
-  std::string text;   ///< for a tooltip
+  std::string text;   ///< shown as a tooltip
 };
 
 struct Lane {

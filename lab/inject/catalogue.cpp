@@ -48,7 +48,7 @@ std::string current_name(const std::string& name, bool contained) {
   for (const char* former :
        {"unmapped-store", "unmapped-load", "unmapped-atomic", "unmapped-reduction", "unmapped-prefetch"}) {
     if (name != former) continue;
-    // Of those at the low address one has stayed a kind.
+    // One of those at the low address has stayed a kind.
     return name + (contained && name == "unmapped-store" ? "-low" : contained ? "" : "-far");
   }
   return name;
@@ -64,7 +64,7 @@ const Kind* find(std::string_view wanted) {
 const Kind* closest(std::string_view name) {
   const auto distance = [name](const Kind* kind) { return edit_distance(name, kind->name); };
   const Kind* best = *std::ranges::min_element(catalogue(), {}, distance);
-  // More than a third of the name wrong is no slip of the hand.
+  // A name of which more than a third is wrong is no slip of the hand.
   return distance(best) * 3 <= best->name.size() ? best : nullptr;
 }
 

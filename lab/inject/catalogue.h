@@ -9,12 +9,12 @@
 
 namespace firebreak::inject {
 
-/// All kinds, grouped by fault class.
+/// Lists all kinds, grouped by fault class.
 std::span<const Kind* const> catalogue();
 
 /// Null when there is no kind of that name.
 const Kind* find(std::string_view name);
-/// What a kind of an older result file is called now: there `unmapped-store` and its like were at
+/// Gives the present name of a kind in an older result file: there `unmapped-store` and its like were at
 /// 0x7000dead0000, or at 0xdead0000 where the guard had them contained. Other names stay.
 std::string current_name(const std::string& name, bool contained);
 

@@ -10,7 +10,7 @@
 
 namespace firebreak::inject {
 
-/// It takes two .u64 parameters: `target` and `sink`, the address of 4096 writable bytes.
+/// The kernel takes two .u64 parameters: `target` and `sink`, the address of 4096 writable bytes.
 struct Kernel {
   std::string_view ptx;
   const char* name = nullptr;
@@ -18,10 +18,10 @@ struct Kernel {
   unsigned int shared_bytes = 0;
 };
 
-/// What a kernel gets as its first parameter.
+/// The first parameter of a kernel.
 struct Target {
   CUdeviceptr address = 0;
-  std::shared_ptr<const void> keep_alive;  ///< what `address` needs until the fault
+  std::shared_ptr<const void> keep_alive;  ///< keeps what `address` needs until the fault
 };
 
 /// Finds or makes the target in the current context, which `context` is.

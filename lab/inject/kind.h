@@ -21,11 +21,11 @@
 
 namespace firebreak::inject {
 
-/// What raising a fault came to, in the process that raised it.
+/// Outcome of raising a fault, in the process that raised it.
 struct RaisedFault {
   std::int64_t launched_at_ns = 0;   ///< CLOCK_MONOTONIC, just before the faulting work was let go
   std::int64_t answered_at_ns = 0;   ///< CLOCK_MONOTONIC, when the driver answered
-  CUresult answered = CUDA_SUCCESS;  ///< what it answered
+  CUresult answered = CUDA_SUCCESS;  ///< the call's answer
   std::string error_name;            ///< its name, "CUDA_ERROR_ILLEGAL_ADDRESS"
 };
 
@@ -50,30 +50,30 @@ enum class Ending {
   Exec,               ///< the process goes on as another program, for a second
 };
 
-/// What the caller may or must add.
+/// Options that the caller may or must add.
 struct Options {
-  /// Where stray accesses go; default_stray_address when empty.
+  /// Target of stray accesses; default_stray_address when empty.
   std::optional<CUdeviceptr> stray_address;
   /// Ends the calling process, and returns only where that failed. Only termination kinds want it.
   std::function<void(Ending)> end_process;
-  /// When they end it: after this share, 0 to 1, of the time that the kernel takes by itself.
+  /// The moment when they end it: this share, 0 to 1, of the time that the kernel takes by itself.
   double end_after_share = 0;
 };
 
 /// A pointer cut to 32 bits: where strays of programs that confuse integers and pointers land.
 inline constexpr CUdeviceptr truncated_stray_address = 0xdead'0000;
-/// No allocator of the driver or of Linux hands this out by itself, and it is far from all that
-/// the guard covers.
+/// The address that no allocator of the driver or of Linux hands out by itself, far from all that the guard
+/// covers.
 inline constexpr CUdeviceptr default_stray_address = 0x7000'dead'0000;
 
-/// What becomes of a kind where the faulter runs under the guard (src/program/guard), on the stock driver.
+/// Fate of a kind where the faulter runs under the guard (src/program/guard), on the stock driver.
 enum class UnderGuard {
   TheSame,                ///< the guard ranges do not reach it
   Contained,              ///< serviced and told: nobody sees an error
   ContainedWithPageZero,  ///< the same, where the process may map page 0 (CAP_SYS_RAWIO)
 };
 
-/// What the stock driver does about a fault of a kind.
+/// Describes what the stock driver does about a fault of a kind.
 struct Expectation {
   /// The CUDA error in the faulter; CUDA_SUCCESS where it does not live to see one.
   CUresult faulter = CUDA_SUCCESS;
@@ -87,7 +87,7 @@ struct Expectation {
   CUresult sometimes = CUDA_SUCCESS;
   /// The Xids in the kernel log, in the order in which each first shows.
   std::span<const int> xids;
-  /// Who of those outside of the process knows first; empty where nobody does, because the hardware lets it
+  /// The source outside of the process that knows first; empty where none does, because the hardware lets it
   /// pass.
   std::optional<fault::FaultSource> first_seen_by = fault::FaultSource::Xid;
   /// False: nobody looked yet, and this is what the nearest kind does that was measured.
@@ -102,7 +102,7 @@ struct Kind {
   std::string_view summary;  ///< one line, for a list
   fault::FaultClass fault_class = fault::FaultClass::Unknown;
   Expectation expectation;
-  std::string_view ptx;  ///< of its kernel; empty where the fault needs none
+  std::string_view ptx;  ///< PTX of its kernel; empty where the fault needs none
   /// Makes `context` current and prepares the fault there. Unsupported: this device cannot have this fault.
   Prepared (*prepare)(const cuda::Driver& driver, const cuda::ContextView& context,
                       const Options& options) = nullptr;

@@ -10,7 +10,7 @@ namespace firebreak::inject {
 
 /// An SM's own accesses that the MMU refuses.
 std::span<const Kind> mmu_kinds();
-/// Those of the copy engines and of PBDMA.
+/// Kinds of the copy engines and of PBDMA.
 std::span<const Kind> engine_kinds();
 /// Exceptions inside a streaming multiprocessor.
 std::span<const Kind> sm_kinds();

@@ -21,8 +21,9 @@ struct MappedTarget {
   CUdeviceptr address() const { return reservation.address(); }
 };
 
-/// In the current context, which `context` is. Empty `access`: mapped, and nobody has rights to it. At least
-/// `beyond_bytes` behind its address, and the page there, are nobody's: reserved with nothing mapped.
+/// Maps memory in the current context, which `context` is. Empty `access`: it is mapped, and nobody has
+/// rights to it. At least `beyond_bytes` behind its address, and the page there, are nobody's: reserved with
+/// nothing mapped.
 Result<std::shared_ptr<MappedTarget>> map_target(const cuda::ContextView& context,
                                                  std::optional<cuda::Access> access,
                                                  std::size_t beyond_bytes = 0);

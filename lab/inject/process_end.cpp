@@ -13,7 +13,7 @@ namespace {
 /// A signal's action may be delayed until the sender sleeps; this is how long it gets.
 constexpr std::chrono::milliseconds signal_limit{1000};
 
-/// Of a process that leaves by itself: nobody takes it for one that did its work.
+/// Status of a process that leaves by itself: nobody takes it for one that did its work.
 constexpr int left_status = 3;
 
 void signal_self(os::Kernel& kernel, int signal) {

@@ -80,7 +80,7 @@ class Reader {
     if constexpr (std::is_same_v<Value, std::string>) {
       if (!value.is_string()) return wrong("\"" + key + "\" is no string");
     } else if constexpr (std::is_same_v<Value, std::int64_t>) {
-      // What is larger than that would not fit, and no limit here is.
+      // Larger numbers would not fit, and no limit here is larger.
       if (!value.is_number_integer() || value < 0 || value > latest_ms)
         return wrong("\"" + key + "\" is no whole number from 0 to " + std::to_string(latest_ms));
     } else {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Which faults happen when: a file says what may happen, a seed decides what does. The same file and seed
-/// give the same events, on every machine.
+/// A schedule says which faults happen when: a file says what may happen, a seed decides what does. Equal
+/// files and seeds give equal events, on every machine.
 #pragma once
 
 #include <chrono>
@@ -16,7 +16,7 @@ namespace firebreak::inject {
 
 /// One line of the file: `times` events, each one of `kinds` at some time from `earliest` to `latest`.
 struct ScheduleEntry {
-  std::vector<const Kind*> kinds;  ///< at least one
+  std::vector<const Kind*> kinds;  ///< has at least one
   std::string into;                ///< the tenant whose process raises it; empty: one of its own
   std::chrono::milliseconds earliest{};
   std::chrono::milliseconds latest{};
@@ -37,7 +37,7 @@ struct ScheduledFault {
 /// and in which entry.
 Result<std::vector<ScheduleEntry>> parse_schedule(std::string_view json);
 
-/// In the order of their times; entries of the same time in the file's order.
+/// Plans the faults in the order of their times; entries of the same time stay in the file's order.
 std::vector<ScheduledFault> plan(const std::vector<ScheduleEntry>& schedule, std::uint64_t seed);
 
 }  // namespace firebreak::inject

@@ -50,7 +50,7 @@ Result<Target> buffer(const cuda::ContextView& context, std::uint8_t filled_with
   return at(address, std::make_shared<const cuda::DeviceBuffer>(std::move(*memory)));
 }
 
-/// So far from the begin of a large allocation that stays; before it where the distance wraps.
+/// Takes a place so far from the begin of a large allocation that stays; before it where the distance wraps.
 Result<Target> beside_allocation(const cuda::ContextView& context, CUdeviceptr distance_bytes) {
   auto memory = cuda::DeviceBuffer::allocate(context.driver(), freed_bytes);
   if (!memory) return propagate(memory);

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Where kernels go that must not: one way to find or make such a place each. All are FindTargets.
+/// Places where kernels go that must not: one way to find or make each. All are FindTargets.
 #pragma once
 
 #include "inject/kernel_fault.h"
 
 namespace firebreak::inject {
 
-/// Any number: an address, an offset, a depth.
+/// Takes any number: an address, an offset, a depth.
 template <CUdeviceptr number>
 Result<Target> the_number(const cuda::ContextView&, const Options&) {
   return Target{number, nullptr};
 }
 
-/// Where nothing is mapped; the caller's stray address where one is given.
+/// Finds a place where nothing is mapped; the caller's stray address where one is given.
 Result<Target> unmapped_address(const cuda::ContextView& context, const Options& options);
 /// A pointer cut to 32 bits.
 Result<Target> low_address(const cuda::ContextView& context, const Options& options);
-/// As far past an allocation's end, or before its begin, as an index of 32 bits, negative by mistake, times
-/// eight bytes.
+/// Lies as far past an allocation's end, or before its begin, as a negative index of 32 bits times eight
+/// bytes.
 Result<Target> far_past_end(const cuda::ContextView& context, const Options& options);
 Result<Target> far_before_begin(const cuda::ContextView& context, const Options& options);
 /// The first byte behind an allocation, on its next page; nothing else can be mapped there.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What falls on the edges of the promises: links that break while both ends live, starts that fail, and more
-/// tenants than there is room for.
+/// Disturbances at the edges of the promises: links that break while both ends live, starts that fail, and
+/// more tenants than there is room for.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ void Soak::break_links(const Disturbance& disturbance, const Tenant& tenant) {
   if (disturbance.breaks_standby) break_links_of(tenant.view->standby);
 }
 
-/// At the agent's end of them, which knows who has the other.
+/// Breaks them at the agent's end, which knows who has the other.
 void Soak::break_links_of(pid_t pid) {
   const pid_t agent = agent_->agent();
   if (pid == 0 || agent == 0) return;
@@ -69,7 +69,7 @@ Status Soak::crowd(const Disturbance& disturbance) {
   return {};
 }
 
-/// What hits the others may hit them as well: then they are lost, which is told too.
+/// A disturbance of others may hit the visitors as well: they are lost then, which is told too.
 void Soak::take_note_of_visitors() {
   for (const Visitor& visitor : visitors_) {
     if (!visitor.pair->ended()) continue;
@@ -85,7 +85,7 @@ void Soak::take_note_of_visitors() {
   std::erase_if(visitors_, [](const Visitor& visitor) { return visitor.pair->ended(); });
 }
 
-/// Some with children by fork, some with more memory than fits into a socket's queue.
+/// Gives some tenants children by fork, and some more memory than fits into a socket's queue.
 std::vector<std::string> Soak::edge_arguments(std::size_t number) const {
   if (!settings_.edges) return {};
   std::vector<std::string> arguments = {"--fork-children", std::to_string(number % 3)};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Who was active in which epoch, as the agents tell it: one process in each.
+/// Records who was active in which epoch, as the agents tell it: one process in each.
 #pragma once
 
 #include <sys/types.h>
@@ -15,7 +15,7 @@ namespace firebreak::soak {
 
 class Epochs {
  public:
-  /// What was wrong, in one line; empty: nothing.
+  /// Says what was wrong, in one line; empty: nothing.
   std::optional<std::string> hear(const abi::Event& event);
 
  private:

@@ -9,7 +9,7 @@
 namespace firebreak::soak {
 namespace {
 
-/// Of as many disturbances as all of them together, where any may fall.
+/// Shares of all disturbances, where any of them may fall.
 constexpr std::array shares = {
     std::pair(Target::Active, 25), std::pair(Target::Standby, 10),   std::pair(Target::Both, 5),
     std::pair(Target::Server, 10), std::pair(Target::Neighbour, 30), std::pair(Target::Inside, 20),

@@ -11,8 +11,8 @@
 namespace firebreak::soak {
 namespace {
 
-/// What may come once: the MPS servers, which start with the first tenant, a reconnected socket, a log that
-/// was opened, an allocator's arena.
+/// Descriptors that may come once: the MPS servers, which start with the first tenant, a reconnected socket,
+/// a log that was opened, an allocator's arena.
 constexpr std::size_t spare_descriptors = 8;
 constexpr std::uint64_t spare_kib = 16 * 1024;
 

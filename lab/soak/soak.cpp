@@ -13,13 +13,13 @@ namespace firebreak::soak {
 namespace {
 
 constexpr Milliseconds between_looks{20};
-/// As an operator's supervisor would wait.
+/// Waits as an operator's supervisor would.
 constexpr Milliseconds before_restart{500};
-/// After a fault was raised, until everybody whom it hits is known to be hit.
+/// Time after a fault until everybody whom it hits is known to be hit.
 constexpr Milliseconds fault_spreads{400};
 /// Longer than any step takes until its commit.
 constexpr Milliseconds injection_patience{10'000};
-/// With a violation.
+/// Shown with a violation.
 constexpr std::size_t disturbances_shown = 5;
 
 std::string describe_edges(const Disturbance& disturbance) {
@@ -97,7 +97,7 @@ Status Soak::play() {
       settings_.limit > Milliseconds(0) ? clock_.now() + settings_.limit : Monotonic::max();
   while (const auto disturbance = clock_.now() < until ? plan.next() : std::nullopt) {
     if (disturbance->waits) {
-      // Who was hit last looks healthy for a while yet, once the fault was raised at all.
+      // A tenant that was hit last looks healthy for a while yet, once the fault was raised at all.
       if (auto raised = wait_for_culprits(); !raised) return raised;
       if (auto spread = pause(fault_spreads); !spread) return spread;
       if (auto settled = settle(); !settled) {
@@ -219,8 +219,8 @@ void Soak::kill_agent() {
 // --- waiting
 // ------------------------------------------------------------------------------------------------------
 
-/// Who raises a fault at its next commit serves until then, and its standby must outlive it. An injection may
-/// come to nothing: after a while nobody waits for it.
+/// A tenant that is to raise a fault at its next commit serves until then, and its standby must outlive it.
+/// An injection may come to nothing: nobody waits for it after a while.
 Status Soak::wait_for_culprits() {
   const Monotonic until = clock_.now() + injection_patience;
   const Status ended = stage_->wait("the end of who raises faults", settings_.patience, [&] {
@@ -346,7 +346,7 @@ Status Soak::take_note_of_ends() {
   for (Tenant* tenant : running()) {
     if (!tenant->pair->ended()) continue;
     const stage::ActorRecord& end = tenant->pair->record();
-    // It writes its output whole and as its last: whoever is killed after that has finished.
+    // A tenant writes its output whole and as its last act: one that is killed after that has finished.
     const auto output = platform_.kernel->read_file(tenant->output_path);
     if (end.exit->clean() || output) {
       judge(*tenant, output);
@@ -369,7 +369,7 @@ Status Soak::take_note_of_ends() {
   return {};
 }
 
-/// It has finished: as if nothing had happened?
+/// Judges a tenant that has finished: its output is as if nothing had happened.
 void Soak::judge(Tenant& tenant, const Result<std::string>& output) {
   tenant.is_done = true;
   ++record_.tenants;
@@ -393,7 +393,7 @@ void Soak::violate(std::string line) {
   show_what_led_to_it();
 }
 
-/// Once for all that the same disturbance has done.
+/// Shows it once for all that the same disturbance has done.
 void Soak::show_what_led_to_it() {
   if (shown_after_ == record_.faults) return;
   shown_after_ = record_.faults;

@@ -44,15 +44,15 @@ class Soak {
     ToldSteps ledger;
     std::optional<link::TenantView> view;
     std::uint64_t epoch = 0;
-    Monotonic restart_at{};  ///< it was lost; the clock's begin: it was not
-    /// It was never protected, or the disturbances since everybody was could have ended both of its
-    /// processes.
+    Monotonic restart_at{};  ///< the moment of its loss; the clock's begin: it was not lost
+    /// True where it was never protected, or where the disturbances since everybody was could have ended both
+    /// of its processes.
     bool may_be_lost = true;
     bool is_done = false;
     pid_t doomed = 0;         ///< its active, which raises a fault at its next commit; 0: none does
     std::string tight_start;  ///< a script that its programs are started by; empty: nobody has too little
   };
-  /// Who came in a crowd: it finishes, or is told why not.
+  /// A tenant that came in a crowd: it finishes, or is told why not.
   struct Visitor {
     std::string name;
     std::string workload;
@@ -81,7 +81,7 @@ class Soak {
                                         const std::string& output, const std::string& tight_start,
                                         std::uint64_t steps) const;
 
-  // What falls on the edges, in edges.cpp.
+  // Disturbances at the edges, in edges.cpp.
   void break_links(const Disturbance& disturbance, const Tenant& tenant);
   void break_links_of(pid_t pid);
   void starve(const Disturbance& disturbance, Tenant& tenant);
@@ -111,13 +111,13 @@ class Soak {
   std::unique_ptr<SupervisedAgent> agent_;
   std::map<std::string, std::string> references_;  ///< a workload's output without any fault
   std::vector<std::unique_ptr<Tenant>> tenants_;
-  std::vector<stage::Actor*> culprits_;  ///< who raises faults, until they have ended
-  std::vector<Visitor> visitors_;        ///< until they have ended
+  std::vector<stage::Actor*> culprits_;  ///< actors that raise faults, until they have ended
+  std::vector<Visitor> visitors_;        ///< kept until they have ended
   std::uint32_t visitors_seen_ = 0;
   Epochs epochs_;
   Record record_;
-  std::vector<std::string> disturbances_;     ///< what they were
-  std::optional<std::uint32_t> shown_after_;  ///< so many faults: what led to a violation
+  std::vector<std::string> disturbances_;     ///< told when a promise does not hold
+  std::optional<std::uint32_t> shown_after_;  ///< count of faults that led to a violation
   std::uint32_t faults_left_ = 0;
   std::optional<link::StatusView> status_;  ///< empty while there is no agent
 };

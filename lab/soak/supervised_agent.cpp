@@ -9,7 +9,7 @@
 namespace firebreak::soak {
 namespace {
 
-/// Some eighty lines: what the agent did in about a second.
+/// Holds some eighty lines: what the agent did in about a second.
 constexpr std::size_t last_words_bytes = 12'000;
 
 }  // namespace

@@ -31,17 +31,17 @@ class SupervisedAgent {
   pid_t agent() const;
   /// Returns at once. False: there is none just now.
   bool kill_agent();
-  /// It stands still for so long, once the loop serves. Returns at once. False: there is none just now.
+  /// Makes it stand still for so long, once the loop serves. Returns at once. False: there is none just now.
   bool stall_agent(Milliseconds time);
-  /// What the agent says; empty while there is none, or it stands still.
+  /// Gives the agent's status; empty while there is no agent, or it stands still.
   std::optional<link::StatusView> status() const;
-  /// From now on `on_event` gets what this agent tells, on the stage's loop. After an agent's death: once
-  /// more.
+  /// Has `on_event` get what this agent tells from now on, on the stage's loop. Call it again after an
+  /// agent's death.
   void listen(const std::function<void(const abi::Event&)>& on_event);
   bool listens() const { return events_ && !events_->lost(); }
   /// The end of the agent's log.
   std::string last_words() const;
-  /// In good order. Unavailable: it had ended before.
+  /// Ends it in good order. Unavailable: it had ended before.
   Status end(Milliseconds patience);
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What the agent tells of takeovers: how many, and how long a tenant waited for its standby that had a fault
+/// Takeovers as the agent tells them: how many, and how long a tenant waited for its standby that had a fault
 /// raised inside it. Pure.
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace firebreak::soak {
 
-/// In milliseconds after the fault was raised.
+/// Times in milliseconds after the fault was raised.
 struct Waits {
   std::vector<double> promoted_ms;      ///< the agent's decision
   std::vector<double> first_kernel_ms;  ///< the standby's first kernel had completed
@@ -22,7 +22,7 @@ class Takeovers {
  public:
   void hear(const abi::Event& event);
   std::uint64_t promotions() const { return promotions_; }
-  /// By the fault's kind; of tenants whose standby took over.
+  /// Waits of tenants whose standby took over, by the fault's kind.
   const std::map<std::string, Waits>& waits() const { return waits_; }
 
  private:
@@ -32,7 +32,7 @@ class Takeovers {
     std::int64_t promoted_at_ns = 0;  ///< 0: not yet
   };
   std::uint64_t promotions_ = 0;
-  std::map<std::string, Pending> pending_;  ///< by tenant
+  std::map<std::string, Pending> pending_;  ///< keyed by tenant
   std::map<std::string, Waits> waits_;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What a tenant said of its steps over all its processes: whether a committed step was ever lost.
+/// A tenant's words on its steps over all its processes: they tell whether a committed step was ever lost.
 #pragma once
 
 #include <cstdint>

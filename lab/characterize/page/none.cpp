@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// In place of the page, where the build had no npm to make it with.
+/// Stands in place of the page where the build had no npm to make it with.
 #include <string_view>
 
 namespace firebreak::characterize {

@@ -13,11 +13,11 @@ namespace firebreak::inject {
 /// Use from one thread.
 class HeldStream {
  public:
-  /// In the current context; not waiting yet.
+  /// Creates it in the current context; it does not wait yet.
   static Result<HeldStream> create(const cuda::Driver& driver);
 
   const cuda::Stream& stream() const { return stream_; }
-  /// What is queued from here on waits for release().
+  /// Makes everything that is queued from now on wait for release().
   CUresult hold() const;
   void release() const;
 

@@ -12,8 +12,7 @@ CUresult copy_from_target(const cuda::Driver& driver, CUstream stream, CUdevicep
   return driver->cuMemcpyDtoHAsync(staging.data(), target, staging.size(), stream);
 }
 
-/// From the host: copies within the GPU may be done by a kernel of the driver's, which faults as a kernel
-/// does.
+/// Copies from the host: a kernel of the driver's may copy within the GPU, and faults as a kernel does.
 CUresult copy_to_target(const cuda::Driver& driver, CUstream stream, CUdeviceptr target,
                         std::span<std::byte> staging) {
   return driver->cuMemcpyHtoDAsync(target, staging.data(), staging.size(), stream);

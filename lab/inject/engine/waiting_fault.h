@@ -15,7 +15,7 @@ namespace firebreak::inject {
 using QueueWork = CUresult (*)(const cuda::Driver& driver, CUstream stream, CUdeviceptr target,
                                std::span<std::byte> staging);
 
-/// In the context, which is made current.
+/// Prepares it in the context, which is made current.
 Prepared prepare_waiting(const cuda::ContextView& context, QueueWork queue_work);
 
 /// The same as a Kind's `prepare`.

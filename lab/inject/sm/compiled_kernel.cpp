@@ -11,7 +11,7 @@
 namespace firebreak::inject {
 namespace {
 
-// As cuda.h declares them. Only this file needs them, so they are no entry points of src/program/cuda.
+// Declared as in cuda.h. No other file needs them, so they are no entry points of src/program/cuda.
 using LinkState = struct CUlinkState_st*;
 using LinkCreate = CUresult (*)(unsigned int options, CUjit_option* names, void** values, LinkState* state);
 using LinkAddData = CUresult (*)(LinkState state, int type, void* data, std::size_t size_bytes,

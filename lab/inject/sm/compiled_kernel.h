@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What the driver's own compiler makes of PTX, before it is loaded: the one way to instructions that PTX has
-/// no word for, on every GPU generation.
+/// The driver's own compiler makes machine code of PTX before it is loaded: the one way to instructions that
+/// PTX has no word for, on every GPU generation.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace firebreak::inject {
 
-/// Whether the driver has a linker that gives its result away; the software GPU's has none.
+/// Tells whether the driver has a linker that gives its result away; the software GPU's has none.
 bool can_compile(const cuda::Driver& driver);
 
 /// The binary (an ELF file) of `ptx` for the current context's GPU. Needs can_compile().

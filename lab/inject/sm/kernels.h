@@ -23,7 +23,7 @@ inline constexpr Kernel barrier_misuse_kernel{.ptx = R"(.version 7.0
                                               .name = "barrier_misuse",
                                               .threads = 32};
 
-/// As nvcc compiles assert(false).
+/// Compiled as nvcc compiles assert(false).
 inline constexpr Kernel assertion_kernel{.ptx = R"(.version 7.0
 .target sm_70
 .address_size 64

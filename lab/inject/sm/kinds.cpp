@@ -12,14 +12,14 @@
 namespace firebreak::inject {
 namespace {
 
-// There are 16, and a wrong number of threads could hang the kernel instead.
+// A GPU has 16 barriers, and a wrong number of threads could hang the kernel instead.
 constexpr CUdeviceptr no_barrier = 20;
 constexpr CUdeviceptr far_offset_bytes = CUdeviceptr{64} << 20;
 constexpr CUdeviceptr not_canonical = 0xdead'7000'dead'0000;
 // A kibibyte each: more than any stack limit allows.
 constexpr CUdeviceptr levels = CUdeviceptr{1} << 20;
 
-/// No instruction of any generation is all ones.
+/// All ones are no instruction of any generation.
 constexpr std::byte no_instruction{0xff};
 
 /// PTX has no word for a wrong instruction, so the compiled kernel is spoilt before it is loaded. Where no
@@ -50,12 +50,12 @@ constexpr Expectation told(CUresult error) {
           .first_seen_by = fault::FaultSource::Xid};
 }
 
-/// Without an Xid of its own: the MPS server's log comes before that of the channel.
+/// These have no Xid of their own: the MPS server's log comes before that of the channel.
 constexpr Expectation trapped{.faulter = CUDA_ERROR_LAUNCH_FAILED,
                               .co_client = CUDA_ERROR_LAUNCH_FAILED,
                               .xids = trap_xids,
                               .first_seen_by = fault::FaultSource::MpsLog};
-/// As told() and trapped, where nobody has looked what others see on a stock domain.
+/// The same as told() and trapped, for kinds that nobody has looked at beside others on a stock domain.
 constexpr Expectation alone(Expectation expected) {
   expected.measured = false;
   return expected;

@@ -39,7 +39,7 @@ class Words {
   cuda::PinnedBuffer memory_;
 };
 
-/// As many blocks of as many threads as the GPU holds at a time, registers and shared memory aside.
+/// Launches as many blocks of as many threads as the GPU holds at a time, registers and shared memory aside.
 Result<cuda::LaunchShape> whole_gpu(const cuda::ContextView& context) {
   const auto device = context.device();
   if (!device) return propagate(device);

@@ -11,7 +11,7 @@ namespace firebreak::inject {
 struct WorkShape {
   /// The kernel ends by itself after this, whatever becomes of the process.
   std::chrono::milliseconds limit{2000};
-  bool fills_gpu = false;       ///< as many threads as the GPU holds at a time; otherwise one
+  bool fills_gpu = false;       ///< true: as many threads as the GPU holds at a time; false: one
   bool waits_for_host = false;  ///< reads a word of host memory over and over, to end when it is set
 };
 
