@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /// tidy [ROOT [TARGETS]]: checks the project's own rules over a checkout and prints "file:line: rule:
 /// message". TARGETS is what CMake wrote about its targets; by default that of the build that tidy is of.
+/// tidy --openings [ROOT]: prints the comments that begin with a function word.
 /// Exit status: 0 clean, 1 findings, 2 wrong use.
 #include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <iterator>
 
+#include "tools/tidy/comment_subjects.h"
 #include "tools/tidy/exceptions.h"
 #include "tools/tidy/rule.h"
 
@@ -17,7 +19,9 @@ using namespace firebreak::tidy;
 constexpr const char* exceptions_path = "tools/tidy/exceptions.txt";
 
 int usage() {
-  std::printf("usage: tidy [ROOT [TARGETS]]    check the rules over a checkout (default: here)\n");
+  std::printf(
+      "usage: tidy [ROOT [TARGETS]]    check the rules over a checkout (default: here)\n"
+      "       tidy --openings [ROOT]  list the comments that begin with a function word\n");
   for (const Rule& rule : all_rules()) {
     std::printf("  %-18.*s %.*s\n", static_cast<int>(rule.name.size()), rule.name.data(),
                 static_cast<int>(rule.what.size()), rule.what.data());
@@ -43,7 +47,18 @@ std::vector<Finding> check_all(const SourceTree& tree) {
 
 }  // namespace
 
+int list_openings(const char* root) {
+  const auto tree = read_source_tree(root, {});
+  if (!tree) return 2;
+  for (const Comment& comment : comments_of(*tree)) {
+    if (begins_without_subject(comment.text))
+      std::printf("%s:%d: %s\n", comment.path.c_str(), comment.line, comment.text.c_str());
+  }
+  return 0;
+}
+
 int main(int argc, char** argv) {
+  if (argc > 1 && std::strcmp(argv[1], "--openings") == 0) return list_openings(argc > 2 ? argv[2] : ".");
   if (argc > 3 || (argc > 1 && std::strncmp(argv[1], "-", 1) == 0)) return usage();
   const char* root = argc > 1 ? argv[1] : ".";
   const char* targets_path = argc > 2 ? argv[2] : FIREBREAK_TARGETS;

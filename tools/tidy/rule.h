@@ -43,6 +43,7 @@ std::vector<Finding> check_line_length(const SourceTree& tree);
 std::vector<Finding> check_document_words(const SourceTree& tree);
 std::vector<Finding> check_references(const SourceTree& tree);
 std::vector<Finding> check_type_names(const SourceTree& tree);
+std::vector<Finding> check_comment_subjects(const SourceTree& tree);
 std::vector<Finding> check_kernel_layers(const SourceTree& tree);
 
 /// Every rule, in the order in which they run.

@@ -25,6 +25,7 @@ std::span<const Rule> all_rules() {
       Rule{"document-words", "the documents have no more words than they may", check_document_words},
       Rule{"reference", "a document, file or result that is named is there", check_references},
       Rule{"type-name", "no two headers of src/ define types of one name", check_type_names},
+      Rule{"comment-subject", "a comment is a sentence with a subject", check_comment_subjects},
       Rule{"kernel-layer", "a file of kernel/ calls files of earlier layers only", check_kernel_layers},
   };
   return rules;
