@@ -52,7 +52,7 @@ LaunchReport run_case(const std::string& text, const LabelledLaunch& each, std::
 TEST(LabelledKernels, TheirLabelsAreTrue) {
   std::mt19937_64 random(test_seed());
   int run = 0;
-  for (const auto& path : access::testing::labelled_files(FIREBREAK_ROOT "/src/access/testdata")) {
+  for (const auto& path : access::testing::labelled_files(FIREBREAK_ROOT "/src/kernels/access/testdata")) {
     const std::string text = access::testing::read_text(path);
     for (const LabelledLaunch& each : access::testing::read_cases(text)) {
       if (!can_run(each)) continue;
@@ -72,7 +72,7 @@ TEST(LabelledKernels, TheirLabelsAreTrue) {
 TEST(LabelledKernels, TheirMutantsThatAreNotIdempotentAreRefused) {
   std::mt19937_64 random(test_seed());
   int broken = 0;
-  for (const auto& path : access::testing::labelled_files(FIREBREAK_ROOT "/src/access/testdata")) {
+  for (const auto& path : access::testing::labelled_files(FIREBREAK_ROOT "/src/kernels/access/testdata")) {
     const std::string text = access::testing::read_text(path);
     const std::vector<LabelledLaunch> cases = access::testing::read_cases(text);
     for (const PtxMutant& mutant : make_mutants(text)) {

@@ -18,9 +18,9 @@ namespace {
 constexpr std::uint64_t buffer_bytes = 128U << 10;
 
 const std::vector<std::string> files{
-    "/lab/workloads/decode/decode.ptx",     "/lab/workloads/denoise/denoise.ptx",
-    "/lab/workloads/scribble/scribble.ptx", "/lab/softgpu/interpreter/testdata/kernels.ptx",
-    "/src/ptx/testdata/attention.ptx",      "/src/ptx/testdata/reduce.ptx",
+    "/lab/workloads/decode/decode.ptx",        "/lab/workloads/denoise/denoise.ptx",
+    "/lab/workloads/scribble/scribble.ptx",    "/lab/softgpu/interpreter/testdata/kernels.ptx",
+    "/src/kernels/ptx/testdata/attention.ptx", "/src/kernels/ptx/testdata/reduce.ptx",
 };
 
 std::string read_file(const std::string& path) {
