@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 #include <unordered_map>
 
 #include "kernels/access/describe.h"
@@ -97,25 +96,90 @@ std::string find_uncertain(const access::OperationEffects& effects,
 
 namespace {
 
-std::vector<std::uint32_t> shuffled_blocks(const LaunchCase& launch, std::mt19937_64& random) {
-  std::vector<std::uint32_t> order(std::size_t{launch.grid.x} * launch.grid.y * launch.grid.z);
-  std::iota(order.begin(), order.end(), 0U);
-  std::shuffle(order.begin(), order.end(), random);
-  return order;
-}
+// One launch, from one state of memory. Each run has an order of its own but for those that are compared.
+class LaunchChecker {
+ public:
+  LaunchChecker(TracedGpu& gpu, const access::KernelSummary& summary, const LaunchCase& launch,
+                access::DecisionWorkspace& workspace, std::mt19937_64& random)
+      : gpu_(gpu),
+        summary_(summary),
+        launch_(launch),
+        workspace_(workspace),
+        random_(random),
+        arguments_(arguments_of(gpu, launch)),
+        before_(gpu.snapshot()) {}
 
-// A torn run in any order of blocks, then a whole one: as one whole run.
-std::string tear_and_redo(TracedGpu& gpu, const LaunchCase& launch, std::uint64_t access_count,
-                          const std::vector<std::byte>& before, const std::vector<std::byte>& after,
-                          std::mt19937_64& random) {
-  gpu.restore(before);
-  const std::uint64_t stop = access_count == 0 ? 0 : random() % access_count;
-  const auto torn = gpu.run(launch, stop, shuffled_blocks(launch, random));
-  const auto redone = gpu.run(launch, most_accesses);
-  if (!torn || !redone) return "it does not run a second time";
-  if (gpu.snapshot() == after) return {};
-  return fmt::format("torn after {} accesses and done again, memory differs", stop);
-}
+  Result<LaunchReport> run() {
+    report_.decision = access::decide(summary_, arguments_, workspace_);
+    effects_ = access::find_effects(summary_, arguments_, workspace_);
+    const auto first = gpu_.run(launch_, most_accesses, random_());
+    if (!first) return propagate(first);
+    report_.end = first->end;
+    report_.access_count = first->accesses.size();
+    report_.truth = find_truth(first->accesses);
+    report_.problem = judge(*first, report_.truth);
+    if (first->end == RunEnd::Completed) {
+      for (const access::StridedBox& box : effects_.certain_writes)
+        report_.certain_bytes += bytes_of(box).size();
+      report_.is_free_of_races = is_known() && !effects_.may_race;
+      if (report_.problem.empty() && is_known()) report_.problem = run_otherwise(gpu_.snapshot());
+    }
+    gpu_.restore(before_);
+    return std::move(report_);
+  }
+
+ private:
+  bool is_called_idempotent() const { return report_.decision.verdict == access::Verdict::Idempotent; }
+  bool is_known() const { return effects_.decision.verdict == access::Verdict::Idempotent; }
+
+  std::string judge(const TracedRun& run, const TraceTruth& truth) {
+    std::string problem;
+    if (summary_.refusal.empty()) problem = find_unpredicted(summary_, arguments_, run.accesses, workspace_);
+    if (problem.empty() && is_called_idempotent() && !truth.is_idempotent)
+      problem = fmt::format("called idempotent, but line {} writes 0x{:x}, which line {} had read",
+                            truth.write_line, truth.address, truth.read_line);
+    if (problem.empty() && run.end == RunEnd::Completed) problem = find_uncertain(effects_, run.accesses);
+    return problem;
+  }
+
+  // Another order is as good; and what was torn in any order and is done again in that one is as if it had
+  // run once.
+  std::string run_otherwise(const std::vector<std::byte>& first) {
+    const std::uint64_t order = random_();
+    gpu_.restore(before_);
+    const auto second = gpu_.run(launch_, most_accesses, order);
+    if (!second || second->end != RunEnd::Completed) return {};
+    if (std::string problem = judge(*second, find_truth(second->accesses)); !problem.empty()) return problem;
+    const std::vector<std::byte> wanted = gpu_.snapshot();
+    if (wanted != first && !effects_.values_may_race)
+      return "another order leaves another memory, which was ruled out";
+    std::string problem;
+    for (int i = 0; i < tears && is_called_idempotent() && problem.empty(); ++i, ++report_.redo_count)
+      problem = tear_and_redo(second->accesses.size(), order, wanted);
+    return problem;
+  }
+
+  std::string tear_and_redo(std::uint64_t access_count, std::uint64_t order,
+                            const std::vector<std::byte>& wanted) {
+    gpu_.restore(before_);
+    const std::uint64_t stop = access_count == 0 ? 0 : random_() % access_count;
+    const auto torn = gpu_.run(launch_, stop, random_());
+    const auto redone = gpu_.run(launch_, most_accesses, order);
+    if (!torn || !redone) return "it does not run a second time";
+    if (gpu_.snapshot() == wanted) return {};
+    return fmt::format("torn after {} accesses and done again, memory differs", stop);
+  }
+
+  TracedGpu& gpu_;
+  const access::KernelSummary& summary_;
+  const LaunchCase& launch_;
+  access::DecisionWorkspace& workspace_;
+  std::mt19937_64& random_;
+  const access::LaunchArguments arguments_;
+  const std::vector<std::byte> before_;
+  access::OperationEffects effects_;
+  LaunchReport report_;
+};
 
 }  // namespace
 
@@ -132,34 +196,7 @@ access::LaunchArguments arguments_of(const TracedGpu& gpu, const LaunchCase& lau
 Result<LaunchReport> check_launch(TracedGpu& gpu, const access::KernelSummary& summary,
                                   const LaunchCase& launch, access::DecisionWorkspace& workspace,
                                   std::mt19937_64& random) {
-  LaunchReport report;
-  const access::LaunchArguments arguments = arguments_of(gpu, launch);
-  report.decision = access::decide(summary, arguments, workspace);
-  const std::vector<std::byte> before = gpu.snapshot();
-  const auto run = gpu.run(launch, most_accesses);
-  if (!run) return propagate(run);
-  report.end = run->end;
-  report.access_count = run->accesses.size();
-  report.truth = find_truth(run->accesses);
-  const bool is_idempotent = report.decision.verdict == access::Verdict::Idempotent;
-  if (summary.refusal.empty())
-    report.problem = find_unpredicted(summary, arguments, run->accesses, workspace);
-  if (report.problem.empty() && is_idempotent && !report.truth.is_idempotent)
-    report.problem = fmt::format("called idempotent, but line {} writes 0x{:x}, which line {} had read",
-                                 report.truth.write_line, report.truth.address, report.truth.read_line);
-  if (report.problem.empty() && run->end == RunEnd::Completed) {
-    const access::OperationEffects effects = access::find_effects(summary, arguments, workspace);
-    for (const access::StridedBox& box : effects.certain_writes) report.certain_bytes += bytes_of(box).size();
-    report.problem = find_uncertain(effects, run->accesses);
-    report.is_free_of_races = effects.decision.verdict == access::Verdict::Idempotent && !effects.may_race;
-  }
-  if (is_idempotent && report.problem.empty() && run->end == RunEnd::Completed) {
-    const std::vector<std::byte> after = gpu.snapshot();
-    for (int i = 0; i < tears && report.problem.empty(); ++i, ++report.redo_count)
-      report.problem = tear_and_redo(gpu, launch, report.access_count, before, after, random);
-  }
-  gpu.restore(before);
-  return report;
+  return LaunchChecker(gpu, summary, launch, workspace, random).run();
 }
 
 }  // namespace firebreak::idempotency

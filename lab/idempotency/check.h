@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/// One launch under the three questions of the first oracle: did it go only where it was predicted to, is
-/// what was called idempotent so by its trace, and does a torn run, done again, come out equal?
+/// One launch under the questions of the first oracle: did it go only where it was predicted to, is what was
+/// called idempotent so by its trace, does another order of threads come out equal where that was said, and
+/// does a torn run, done again in any order, come out as one whole run in that order?
 #pragma once
 
 #include <cstdint>

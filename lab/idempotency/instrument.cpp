@@ -106,8 +106,16 @@ class Instrumenter {
   }
 
   Result<std::string> run(std::uint32_t threads) {
-    for (const ptx::Instruction& instruction : kernel_.instructions)
-      if (const Status noted = note(instruction); !noted) return propagate(noted);
+    std::vector<const ptx::Function*> reached{&kernel_};
+    for (std::size_t i = 0; i < reached.size(); ++i) {
+      for (const ptx::Instruction& instruction : reached[i]->instructions)
+        if (const Status noted = note(*reached[i], instruction); !noted) return propagate(noted);
+      for (const ptx::Call& call : reached[i]->calls) {
+        if (call.function_index == ptx::no_index) continue;
+        const ptx::Function* const callee = &module_.functions[call.function_index];
+        if (std::ranges::find(reached, callee) == reached.end()) reached.push_back(callee);
+      }
+    }
     for (const ptx::Function& other : module_.functions)
       if (other.is_entry && &other != &kernel_) remove(other);
     const bool is_bounded = kernel_.bounds.maxntid[0] != 0 || kernel_.bounds.reqntid[0] != 0;
@@ -118,35 +126,33 @@ class Instrumenter {
  private:
   static Status unsupported(const std::string& what) { return fail(ErrorCode::Unsupported, what); }
 
-  Status note(const ptx::Instruction& instruction) {
+  Status note(const ptx::Function& function, const ptx::Instruction& instruction) {
     if (instruction.opcode == ptx::Opcode::Opaque)
-      if (const ptx::OpaqueInstruction& opaque = kernel_.opaque_instructions[instruction.opaque_index];
+      if (const ptx::OpaqueInstruction& opaque = function.opaque_instructions[instruction.opaque_index];
           opaque.has_address && !opaque.only_shared)
         return unsupported("an instruction that is not known: " + opaque.text);
-    if (instruction.opcode == ptx::Opcode::Call) {
-      const std::uint32_t callee = kernel_.calls[instruction.call_index].function_index;
-      if (callee == ptx::no_index || module_.functions[callee].has_body)
-        return unsupported("it calls a function with a body");
-    }
+    if (instruction.opcode == ptx::Opcode::Call &&
+        function.calls[instruction.call_index].function_index == ptx::no_index)
+      return unsupported("it calls a function by its address");
     for (const ptx::MemoryEffect& effect : ptx::memory_effects(instruction)) {
       const bool is_memory = effect.space == ptx::StateSpace::None || effect.space == ptx::StateSpace::Global;
       if (effect.kind == ptx::EffectKind::None || !is_memory || effect.operand == ptx::no_index) continue;
-      const std::string address = address_of(instruction.operands[effect.operand]);
+      const std::string address = address_of(function, instruction.operands[effect.operand]);
       if (address.empty()) continue;  // of parameters, or shared or local memory by name
       const std::uint32_t line = instruction.location.line;
       if (line == 0 || line > lines_.size()) return unsupported("an instruction without a line");
       const std::uint32_t what =
           what_of(effect.kind, effect.space == ptx::StateSpace::None, ptx::access_bytes(instruction));
-      before_[line - 1] += call(address, line, what, instruction.guard);
+      before_[line - 1] += call(function, address, line, what, instruction.guard);
     }
     return {};
   }
 
   // In words of PTX: what makes %firebreak_at the address.
-  std::string address_of(const ptx::Operand& operand) const {
+  std::string address_of(const ptx::Function& function, const ptx::Operand& operand) const {
     switch (operand.kind) {
       case ptx::OperandKind::RegisterAddress: {
-        const ptx::Register& base = kernel_.registers[operand.register_index];
+        const ptx::Register& base = function.registers[operand.register_index];
         return fmt::format("  add.s64 %firebreak_at, {}, {};\n", base.name, operand.offset);
       }
       case ptx::OperandKind::SymbolAddress: {
@@ -161,11 +167,11 @@ class Instrumenter {
     }
   }
 
-  std::string call(const std::string& address, std::uint32_t line, std::uint32_t what,
-                   const ptx::Guard& guard) const {
+  static std::string call(const ptx::Function& function, const std::string& address, std::uint32_t line,
+                          std::uint32_t what, const ptx::Guard& guard) {
     std::string when;
     if (guard.register_index != ptx::no_index)
-      when = fmt::format("@{}{} ", guard.negated ? "!" : "", kernel_.registers[guard.register_index].name);
+      when = fmt::format("@{}{} ", guard.negated ? "!" : "", function.registers[guard.register_index].name);
     return fmt::format(
         "  {{\n  .reg .b64 %firebreak_at;\n{}"
         "  .param .b64 firebreak_0;\n  st.param.b64 [firebreak_0], %firebreak_at;\n"

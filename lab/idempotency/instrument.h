@@ -38,8 +38,7 @@ static_assert(sizeof(TraceHeader) == 48 && sizeof(TraceRecord) == 24);
 inline constexpr const char* trace_variable = "firebreak_trace";
 
 /// The module of `text` with that kernel alone, for blocks of so many threads. An access is told just before
-/// it happens. Unsupported: the kernel does something that cannot be traced so, or calls a function with a
-/// body.
+/// it happens. Unsupported: the kernel, or a function of the module, does something that cannot be traced so.
 Result<std::string> instrument(const std::string& text, const ptx::Module& module,
                                const ptx::Function& kernel, std::uint32_t threads);
 

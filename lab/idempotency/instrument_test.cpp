@@ -10,6 +10,7 @@
 #include <set>
 #include <tuple>
 
+#include "idempotency/adversarial_kernel.h"
 #include "idempotency/random_kernel.h"
 #include "kernels/ptx/parse.h"
 
@@ -34,7 +35,7 @@ class Instrumented : public ::testing::Test {
   bool load(const std::string& text) {
     auto module = ptx::parse(text);
     if (!module) return false;
-    auto traced = instrument(text, *module, module->functions.at(0), 1024);
+    auto traced = instrument(text, *module, module->functions.at(ptx::find_function(*module, "k")), 1024);
     if (!traced) return false;
     text_ = *traced;
     auto traced_module = ptx::parse(text_);
@@ -61,7 +62,7 @@ class Instrumented : public ::testing::Test {
     }
     const std::uint64_t variable = telling_.variable_addresses()[0];
     std::memcpy(telling_.bytes(variable, 8).data(), &room_, 8);
-    EXPECT_TRUE(telling_.run(launch, never));
+    EXPECT_TRUE(telling_.run(launch, never, plain_order));
     std::memcpy(&header, at, sizeof header);
     return header;
   }
@@ -98,7 +99,7 @@ TEST_P(InstrumentedKernel, TellsWhatTheInterpreterSees) {
   std::uint64_t compared = 0;
   for (int i = 0; i < 6; ++i) {
     const LaunchCase launch = make_random_launch(buffers_, random);
-    const auto run = plain_.run(launch, most_records);
+    const auto run = plain_.run(launch, most_records, plain_order);
     ASSERT_TRUE(run);
     if (run->end != RunEnd::Completed) continue;
     const TraceHeader header = run_telling(launch, never, plain_.memory().size());
@@ -111,6 +112,16 @@ TEST_P(InstrumentedKernel, TellsWhatTheInterpreterSees) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, InstrumentedKernel, ::testing::Range(1, 41));
+
+TEST_F(Instrumented, TellsWhatAFunctionDoes) {
+  std::mt19937_64 random(1);
+  ASSERT_TRUE(load(make_adversarial_kernel(AdversarialKind::NoReturn, random)));
+  const LaunchCase launch = make_random_launch(buffers_, random);
+  const auto run = plain_.run(launch, most_records, plain_order);
+  ASSERT_TRUE(run);
+  EXPECT_GT(run->accesses.size(), 2U * launch.grid.x * launch.block.x);
+  EXPECT_EQ(told(run_telling(launch, never, plain_.memory().size())), seen_in(*run)) << text_;
+}
 
 TEST_F(Instrumented, StopsEachThreadAtItsNextAccess) {
   std::mt19937_64 random(7);
@@ -171,7 +182,7 @@ TEST(Instrument, WhatCannotBeTracedIsRefused) {
     const auto made = instrument(text, *module, module->functions.back(), 32);
     return !made && made.error().code == ErrorCode::Unsupported;
   };
-  EXPECT_TRUE(refused("  call f;\n"));
+  EXPECT_TRUE(refused("  p: .callprototype _ ();\n  call %rd1, (), p;\n"));
   EXPECT_TRUE(refused("  unheard.of.global [%rd1];\n"));
   EXPECT_FALSE(refused("  st.global.u64 [%rd1], %rd1;\n"));
 }

@@ -5,8 +5,10 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <map>
 #include <random>
 
+#include "idempotency/adversarial_replay.h"
 #include "idempotency/corpus.h"
 #include "idempotency/random_launches.h"
 #include "idempotency/recorded_launches.h"
@@ -43,6 +45,18 @@ int main(int argument_count, char** arguments) {
   app.add_option("--kernels", options.kernel_count, "Random kernels to check")->capture_default_str();
   app.add_option("--launches", options.launches_per_kernel, "Launches of each")->capture_default_str();
   app.add_option("--seed", options.seed, "To have the same again");
+  std::uint64_t begin_kernel = 0;
+  std::map<std::string, idempotency::AdversarialKind> kinds;
+  for (const idempotency::AdversarialKind kind : idempotency::adversarial_kinds)
+    kinds[idempotency::to_string(kind)] = kind;
+  app.add_flag("--adversarial", options.is_adversarial,
+               "Kernels that are likely to be taken wrongly, in turns of each kind");
+  app.add_option("--kind", options.kind, "With --adversarial: of that kind alone")
+      ->transform(CLI::CheckedTransformer(kinds));
+  app.add_option("--begin-kernel", begin_kernel,
+                 "With --adversarial --replay: kernels before that one are left out");
+  app.add_option("--problems", options.most_problems, "Ends after so many kernels with a problem")
+      ->capture_default_str();
   app.add_option("--regions", regions.modules, "Instead: sequences of the kernels of so many random modules");
   app.add_option("--sequences", regions.sequences, "Sequences of each module")->capture_default_str();
   app.add_flag("--mutants", regions.with_mutants, "One kernel of each sequence is changed");
@@ -56,8 +70,10 @@ int main(int argument_count, char** arguments) {
   bool replays = false;
   idempotency::ReplayOptions replay;
   idempotency::ReplayPart part;
-  app.add_flag("--replay", replays,
-               "With --recorded: on a GPU, with made-up data, traced, torn and done again; lines of JSON");
+  app.add_flag(
+      "--replay", replays,
+      "With --recorded or --adversarial: on a GPU, with made-up data, traced, torn and done again; lines "
+      "of JSON");
   app.add_option("--part", part.part, "With --replay: this part of the kernels, from 0")
       ->capture_default_str();
   app.add_option("--parts", part.parts, "of so many")->capture_default_str()->check(CLI::PositiveNumber);
@@ -72,6 +88,9 @@ int main(int argument_count, char** arguments) {
     fmt::print("{}", to_text(idempotency::survey(files)));
     return 0;
   }
+  if (replays && options.is_adversarial)
+    return report(
+        idempotency::replay_adversarial({options.kernel_count, options.seed, begin_kernel}, replay));
   if (replays) return report(idempotency::replay_recorded(recorded, replay, part));
   if (!recorded.empty()) return decide(recorded);
   fmt::print("seed {}\n", options.seed);
@@ -89,5 +108,5 @@ int main(int argument_count, char** arguments) {
   }
   const idempotency::RandomLaunchCounts counts = idempotency::check_random_launches(options);
   fmt::print("{}", to_text(counts));
-  return counts.problem.empty() ? 0 : 1;
+  return counts.problems.empty() ? 0 : 1;
 }

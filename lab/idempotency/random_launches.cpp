@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <random>
 
 #include "idempotency/check.h"
@@ -13,26 +14,33 @@
 namespace firebreak::idempotency {
 namespace {
 
-void check_kernel(const std::string& text, std::uint64_t launches, std::mt19937_64& random,
-                  RandomLaunchCounts& counts) {
+// What is in memory decides what loops and branches do: large numbers, small ones, or hardly any but zero.
+std::uint32_t random_mask(std::mt19937_64& random) {
+  constexpr std::array<std::uint32_t, 4> masks{~std::uint32_t{0}, 63, 3, 1};
+  return masks[random() % masks.size()];
+}
+
+// Empty: nothing is wrong.
+std::string check_kernel(const std::string& text, const RandomLaunchOptions& options, std::mt19937_64& random,
+                         RandomLaunchCounts& counts) {
   auto module = ptx::parse(text);
-  if (!module) {
-    counts.problem = to_string(module.error());
-    return;
-  }
-  const access::KernelSummary summary = access::summarise(*module, module->functions.at(0));
+  if (!module) return to_string(module.error());
+  const access::KernelSummary summary =
+      access::summarise(*module, module->functions.at(ptx::find_function(*module, "k")));
   TracedGpu gpu;
-  const RandomBuffers buffers = allocate_buffers(gpu);
-  if (const Status loaded = gpu.load(*std::move(module)); !loaded) {
-    counts.problem = to_string(loaded.error());
-    return;
-  }
-  gpu.scramble(random());
+  const RandomBuffers buffers =
+      options.is_adversarial ? allocate_adjacent_buffers(gpu) : allocate_buffers(gpu);
+  if (const Status loaded = gpu.load(*std::move(module)); !loaded) return to_string(loaded.error());
+  if (!options.is_adversarial) gpu.scramble(random());
   access::DecisionWorkspace workspace;
-  for (std::uint64_t i = 0; i < launches && counts.problem.empty(); ++i) {
-    const auto report = check_launch(gpu, summary, make_random_launch(buffers, random), workspace, random);
-    counts.problem = report ? report->problem : to_string(report.error());
-    if (!counts.problem.empty() || report->end != RunEnd::Completed) {
+  for (std::uint64_t i = 0; i < options.launches_per_kernel; ++i) {
+    if (options.is_adversarial) gpu.scramble(random(), random_mask(random));
+    const LaunchCase launch = options.is_adversarial ? make_adversarial_launch(buffers, random)
+                                                     : make_random_launch(buffers, random);
+    const auto report = check_launch(gpu, summary, launch, workspace, random);
+    if (!report) return to_string(report.error());
+    if (!report->problem.empty()) return report->problem;
+    if (report->end != RunEnd::Completed) {
       ++counts.other_ends;
       continue;
     }
@@ -41,17 +49,22 @@ void check_kernel(const std::string& text, std::uint64_t launches, std::mt19937_
     counts.called_idempotent += report->decision.verdict == access::Verdict::Idempotent ? 1 : 0;
     counts.redone += report->redo_count;
   }
+  return {};
 }
 
 }  // namespace
 
 RandomLaunchCounts check_random_launches(const RandomLaunchOptions& options) {
   RandomLaunchCounts counts;
-  std::mt19937_64 random(options.seed);
-  for (std::uint64_t i = 0; i < options.kernel_count && counts.problem.empty(); ++i) {
-    const std::string text = make_random_kernel(random);
-    check_kernel(text, options.launches_per_kernel, random, counts);
-    if (!counts.problem.empty()) counts.problem += "\n" + text;
+  std::mt19937_64 seeds(options.seed);
+  for (std::uint64_t i = 0; i < options.kernel_count && counts.problems.size() < options.most_problems; ++i) {
+    const std::uint64_t seed = seeds();
+    std::mt19937_64 random(seed);
+    const AdversarialKind kind = options.kind.value_or(adversarial_kinds[i % adversarial_kinds.size()]);
+    const std::string text =
+        options.is_adversarial ? make_adversarial_kernel(kind, random) : make_random_kernel(random);
+    const std::string problem = check_kernel(text, options, random, counts);
+    if (!problem.empty()) counts.problems.push_back(problem + "\n" + text);
   }
   return counts;
 }
@@ -61,7 +74,9 @@ std::string to_text(const RandomLaunchCounts& counts) {
                                  counts.launches, counts.other_ends, counts.truly_idempotent);
   text += fmt::format("{} called idempotent, {} torn runs of them done again and equal\n",
                       counts.called_idempotent, counts.redone);
-  return text + (counts.problem.empty() ? "no problem\n" : "PROBLEM: " + counts.problem + "\n");
+  for (const std::string& problem : counts.problems) text += "PROBLEM: " + problem + "\n";
+  return text +
+         (counts.problems.empty() ? "no problem\n" : fmt::format("{} problems\n", counts.problems.size()));
 }
 
 }  // namespace firebreak::idempotency

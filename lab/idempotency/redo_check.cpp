@@ -44,12 +44,13 @@ class FaultRun {
         random_(random),
         counts_(counts),
         memory_(sizeof(abi::RedoRing) + abi::redo_capacity_min),
-        ring_(*redo::RingWriter::make(memory_.bytes())) {}
+        ring_(*redo::RingWriter::make(memory_.bytes())),
+        order_(random()) {}
 
   void run() {
     const Bytes before = bench_.gpu.snapshot();
     for (const SequenceStep& step : steps_) {
-      const auto whole = run_step(bench_.gpu, step, most_step_accesses);
+      const auto whole = run_step(bench_.gpu, step, most_step_accesses, order_);
       if (!whole || whole->end != RunEnd::Completed) return;
       access_counts_.push_back(whole->accesses.size());
     }
@@ -124,10 +125,9 @@ class FaultRun {
     } else {
       const SequenceStep& step = steps_[item.step];
       if (is_torn)
-        run_step(bench_.gpu, step, random_() % (access_counts_[item.step] + 1),
-                 shuffled_blocks(step, random_));
+        run_step(bench_.gpu, step, random_() % (access_counts_[item.step] + 1), random_());
       else
-        run_step(bench_.gpu, step, most_step_accesses);
+        run_step(bench_.gpu, step, most_step_accesses, order_);
     }
   }
 
@@ -203,7 +203,8 @@ class FaultRun {
       default:
         return;
     }
-    if (!run_step(bench_.gpu, step, most_step_accesses)) counts_.problem = "what was noted does not run";
+    if (!run_step(bench_.gpu, step, most_step_accesses, order_))
+      counts_.problem = "what was noted does not run";
   }
 
   SequenceBench& bench_;
@@ -212,6 +213,7 @@ class FaultRun {
   RedoCounts& counts_;
   redo::RingMemory memory_;
   redo::RingWriter ring_;
+  const std::uint64_t order_;  ///< of the threads of all launches that are not torn
   std::vector<std::uint64_t> access_counts_;
   std::vector<bool> is_alone_;
   std::vector<QueueItem> queue_;

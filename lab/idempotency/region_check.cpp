@@ -29,7 +29,8 @@ class SequenceChecker {
   bool run_once() {
     for (const SequenceStep& step : steps_) {
       before_.push_back(bench_.gpu.snapshot());
-      auto run = run_step(bench_.gpu, step, most_step_accesses);
+      orders_.push_back(random_());
+      auto run = run_step(bench_.gpu, step, most_step_accesses, orders_.back());
       if (!run || run->end != RunEnd::Completed) return false;
       runs_.push_back(*std::move(run));
     }
@@ -90,13 +91,12 @@ class SequenceChecker {
         saved.emplace_back(range, Bytes(bytes.begin(), bytes.end()));
       }
       stop = i < torn ? most_step_accesses : random_() % (runs_[i].accesses.size() + 1);
-      if (!run_step(bench_.gpu, steps_[i], stop, shuffled_blocks(steps_[i], random_))) return "no run";
+      if (!run_step(bench_.gpu, steps_[i], stop, random_())) return "no run";
     }
     for (const auto& [range, bytes] : saved)
       std::copy(bytes.begin(), bytes.end(), bench_.gpu.bytes(range.begin, bytes.size()).begin());
     for (std::size_t i = region.first; i < region.last; ++i) {
-      std::vector<std::uint32_t> order;
-      if (!region.depends_on_order) order = shuffled_blocks(steps_[i], random_);
+      const std::uint64_t order = region.depends_on_order ? orders_[i] : random_();
       if (!run_step(bench_.gpu, steps_[i], most_step_accesses, order)) return "no run";
     }
     if (bench_.gpu.snapshot() == before_[region.last]) return {};
@@ -149,6 +149,7 @@ class SequenceChecker {
   RegionCounts& counts_;
   std::vector<Bytes> before_;  ///< memory before each step, and after the last
   std::vector<TracedRun> runs_;
+  std::vector<std::uint64_t> orders_;  ///< of these
 };
 
 // The same sequence with a changed kernel. What was planned for the unchanged one may be wrong for it.

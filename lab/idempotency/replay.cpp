@@ -242,7 +242,8 @@ class GpuReplayer : public Replayer {
 
   // Memory for all that the launch had, and its parameters with the new addresses.
   Status place(const RecordedLaunch& launch, const LoadedKernel& kernel) {
-    buffers_.clear();
+    work_.clear();
+    wholes_.clear();
     places_ = kernel.variables;
     std::uint64_t all_bytes = 0;
     for (const access::MemoryRange& range : launch.memory) {
@@ -255,15 +256,12 @@ class GpuReplayer : public Replayer {
         return fail(ErrorCode::ResourceExhausted, "it has more memory than is played with");
       places_.push_back({range.address, 0, range.size_bytes, 0});
     }
-    for (Place& each : places_) {
-      // Twice: what the launch works on, and what a whole run of it has left.
-      for (int copy = 0; copy < 2; ++copy) {
-        auto buffer = cuda::DeviceBuffer::allocate(driver_, each.size_bytes + 3);
-        if (!buffer) return propagate(buffer);
-        if (copy == 0 && each.recorded != 0) each.address = buffer->address();
-        buffers_.push_back(std::move(*buffer));
-      }
+    for (const Place& each : places_) {
+      auto whole = cuda::DeviceBuffer::allocate(driver_, each.size_bytes + 3);
+      if (!whole) return propagate(whole);
+      wholes_.push_back(std::move(*whole));
     }
+    if (const Status made = make_work_memory(); !made) return made;
     parameters_ = launch.parameters;
     for (std::size_t at = 0; at + sizeof(std::uint64_t) <= parameters_.size(); at += sizeof(std::uint64_t)) {
       std::uint64_t word = 0;
@@ -276,6 +274,27 @@ class GpuReplayer : public Replayer {
       }
     }
     return {};
+  }
+
+  // What lay one behind the other does so again.
+  Status make_work_memory() {
+    for (std::size_t i = kernel_variable_count(); i < places_.size();) {
+      const std::uint64_t begin = places_[i].recorded;
+      std::uint64_t end = begin;
+      std::size_t behind = i;
+      for (; behind < places_.size() && places_[behind].recorded == end; ++behind)
+        end += places_[behind].size_bytes;
+      auto buffer = cuda::DeviceBuffer::allocate(driver_, end - begin + 3);
+      if (!buffer) return propagate(buffer);
+      for (; i < behind; ++i) places_[i].address = buffer->address() + (places_[i].recorded - begin);
+      work_.push_back(std::move(*buffer));
+    }
+    return {};
+  }
+
+  std::size_t kernel_variable_count() const {
+    return static_cast<std::size_t>(
+        std::ranges::count_if(places_, [](const Place& each) { return each.recorded == 0; }));
   }
 
   Status fill(MadeUpData data) {
@@ -436,7 +455,7 @@ class GpuReplayer : public Replayer {
   // What memory holds is what a whole run leaves.
   Status keep() {
     for (std::size_t i = 0; i < places_.size(); ++i) {
-      const Status copied = cuda::copy_on_device(driver_, buffers_[2 * i + 1].address(), places_[i].address,
+      const Status copied = cuda::copy_on_device(driver_, wholes_[i].address(), places_[i].address,
                                                  places_[i].size_bytes, stream_->handle());
       if (!copied) return copied;
     }
@@ -448,7 +467,7 @@ class GpuReplayer : public Replayer {
     for (std::size_t i = 0; i < places_.size() && done; ++i)
       done =
           compare_->launch(stream_->handle(), shape_of(places_[i]), std::uint64_t{places_[i].size_bytes / 4},
-                           places_[i].address, buffers_[2 * i + 1].address(), count_->address());
+                           places_[i].address, wholes_[i].address(), count_->address());
     std::uint32_t count = 0;
     if (done) done = wait();
     if (done)
@@ -473,7 +492,8 @@ class GpuReplayer : public Replayer {
   // Of the launch at hand.
   const RecordedLaunch* launch_ = nullptr;
   const LoadedKernel* kernel_ = nullptr;
-  std::vector<cuda::DeviceBuffer> buffers_;  ///< by place two: to work on, and what a whole run leaves
+  std::vector<cuda::DeviceBuffer> work_;    ///< what the launch works on
+  std::vector<cuda::DeviceBuffer> wholes_;  ///< by place: what a whole run leaves
   std::vector<Place> places_;
   std::vector<std::byte> parameters_;
 };

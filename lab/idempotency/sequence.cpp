@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <numeric>
 
 #include "idempotency/check.h"
 #include "kernels/ptx/parse.h"
@@ -107,13 +106,6 @@ Status SequenceBench::load(const std::string& text) {
   return gpu.load(module);
 }
 
-std::vector<std::uint32_t> shuffled_blocks(const SequenceStep& step, std::mt19937_64& random) {
-  std::vector<std::uint32_t> order(step.kind == StepKind::Launch ? step.launch.grid.x : 0);
-  std::iota(order.begin(), order.end(), 0U);
-  std::shuffle(order.begin(), order.end(), random);
-  return order;
-}
-
 std::uint64_t random_save_limit(std::mt19937_64& random) {
   constexpr std::array<std::uint64_t, 4> limits{0, 64, 400, 1'000'000};
   return limits[random() % limits.size()];
@@ -150,8 +142,8 @@ std::vector<SequenceStep> make_sequence(const RandomBuffers& buffers, std::size_
 }
 
 Result<TracedRun> run_step(TracedGpu& gpu, const SequenceStep& step, std::uint64_t most_accesses,
-                           const std::vector<std::uint32_t>& block_order) {
-  if (step.kind == StepKind::Launch) return gpu.run(step.launch, most_accesses, block_order);
+                           std::uint64_t order) {
+  if (step.kind == StepKind::Launch) return gpu.run(step.launch, most_accesses, order);
   return run_copy(gpu, step, most_accesses);
 }
 

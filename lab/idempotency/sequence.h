@@ -35,8 +35,6 @@ struct SequenceBench {
   RandomBuffers buffers;
 };
 
-/// In any order; empty for what is no launch.
-std::vector<std::uint32_t> shuffled_blocks(const SequenceStep& step, std::mt19937_64& random);
 std::uint64_t random_save_limit(std::mt19937_64& random);
 inline constexpr std::uint64_t most_step_accesses = 30'000;
 
@@ -47,9 +45,9 @@ std::string make_sequence_kernels(std::mt19937_64& random);
 std::vector<SequenceStep> make_sequence(const RandomBuffers& buffers, std::size_t kernel_count,
                                         std::mt19937_64& random);
 
-/// Stops after that many accesses; a copy's or a fill's are its bytes.
+/// Stops after that many accesses; a copy's or a fill's are its bytes. `order`: as TracedGpu::run.
 Result<TracedRun> run_step(TracedGpu& gpu, const SequenceStep& step, std::uint64_t most_accesses,
-                           const std::vector<std::uint32_t>& block_order = {});
+                           std::uint64_t order);
 access::OperationEffects effects_of(const TracedGpu& gpu, const SequenceStep& step,
                                     const std::vector<access::KernelSummary>& summaries,
                                     access::DecisionWorkspace& workspace);

@@ -2,76 +2,64 @@
 #include "idempotency/traced_gpu.h"
 
 #include <algorithm>
-#include <chrono>
-#include <condition_variable>
 #include <cstring>
-#include <mutex>
 #include <random>
-#include <thread>
 
 namespace firebreak::idempotency {
 namespace {
 
 constexpr std::uint64_t spacing_bytes = 1U << 20;
-constexpr auto longest_run = std::chrono::seconds(10);
+constexpr std::uint64_t most_steps = 4'000'000;  // instructions of warps
 
 class Recorder : public softgpu::AccessObserver {
  public:
   Recorder(std::vector<softgpu::ObservedAccess>& into, std::uint64_t most) : into_(into), most_(most) {}
   bool observe(const softgpu::ObservedAccess& access) override {
-    if (into_.size() >= most_) return false;
-    into_.push_back(access);
-    return true;
+    has_stopped_ = into_.size() >= most_;
+    if (!has_stopped_) into_.push_back(access);
+    return !has_stopped_;
   }
+  bool has_stopped() const { return has_stopped_; }
 
  private:
   std::vector<softgpu::ObservedAccess>& into_;
   std::uint64_t most_;
+  bool has_stopped_ = false;
 };
 
-// Stops a kernel that neither ends nor touches memory: a loop that nobody leaves.
-class Patience : public softgpu::ExecutionControl {
+// Nobody stops it: it has its steps.
+class NoControl : public softgpu::ExecutionControl {
  public:
-  Patience() : watchdog_([this] { watch(); }) {}
-  ~Patience() override {
-    {
-      const std::lock_guard lock(mutex_);
-      is_done_ = true;
-    }
-    changed_.notify_one();
-    watchdog_.join();
-  }
-  bool should_stop() override { return true; }
-  bool is_over() const { return attention.load() != 0; }
-
- private:
-  void watch() {
-    std::unique_lock lock(mutex_);
-    if (!changed_.wait_for(lock, longest_run, [this] { return is_done_; })) attention = 1;
-  }
-
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool is_done_ = false;  ///< under mutex_
-  std::thread watchdog_;  ///< last: it uses the others
+  bool should_stop() override { return false; }
 };
 
 }  // namespace
 
 std::uint64_t TracedGpu::allocate(std::uint64_t size_bytes) {
+  const std::uint64_t address = next_;
+  next_ += (size_bytes / spacing_bytes + 2) * spacing_bytes;
+  return map(address, size_bytes);
+}
+
+std::uint64_t TracedGpu::allocate_behind(std::uint64_t size_bytes) {
+  const access::MemoryRange last = ranges_.back();
+  next_ += (size_bytes / spacing_bytes + 1) * spacing_bytes;
+  return map(last.address + last.size_bytes, size_bytes);
+}
+
+std::uint64_t TracedGpu::map(std::uint64_t address, std::uint64_t size_bytes) {
   auto buffer = std::make_shared<std::vector<std::byte>>(size_bytes + 64);
   softgpu::Translation range;
-  range.begin = next_;
-  range.end = next_ + size_bytes;
+  range.begin = address;
+  range.end = address + size_bytes;
   const auto place = reinterpret_cast<std::uintptr_t>(buffer->data());
   range.host = buffer->data() + (32 - place % 32) % 32;
   range.access = softgpu::PageAccess::ReadWrite;
   range.keep_alive = buffer;
   space_.map(range);
-  ranges_.push_back({next_, size_bytes, next_});
+  ranges_.push_back({address, size_bytes, address});
   buffers_.push_back(std::move(buffer));
-  next_ += (size_bytes / spacing_bytes + 2) * spacing_bytes;
-  return ranges_.back().address;
+  return address;
 }
 
 Status TracedGpu::load(ptx::Module module) {
@@ -117,14 +105,17 @@ std::span<std::byte> TracedGpu::bytes(std::uint64_t address, std::uint64_t size_
   return {found->host + (address - found->begin), size_bytes};
 }
 
-void TracedGpu::scramble(std::uint64_t seed) {
+void TracedGpu::scramble(std::uint64_t seed, std::uint32_t mask) {
   std::mt19937_64 random(seed);
-  for (const auto& buffer : buffers_)
-    for (std::byte& each : *buffer) each = static_cast<std::byte>(random() & 0xFFU);
+  for (const auto& buffer : buffers_) {
+    for (std::size_t at = 0; at + sizeof mask <= buffer->size(); at += sizeof mask) {
+      const auto word = static_cast<std::uint32_t>(random() >> 32) & mask;
+      std::memcpy(buffer->data() + at, &word, sizeof word);
+    }
+  }
 }
 
-Result<TracedRun> TracedGpu::run(const LaunchCase& launch, std::uint64_t most_accesses,
-                                 const std::vector<std::uint32_t>& block_order) {
+Result<TracedRun> TracedGpu::run(const LaunchCase& launch, std::uint64_t most_accesses, std::uint64_t order) {
   softgpu::Launch request;
   request.module = module_;
   request.kernel = module_ ? module_->find_kernel(launch.kernel) : nullptr;
@@ -132,15 +123,16 @@ Result<TracedRun> TracedGpu::run(const LaunchCase& launch, std::uint64_t most_ac
   request.grid = launch.grid;
   request.block = launch.block;
   request.parameters = launch.parameters;
-  request.block_order = block_order;
+  if (order != plain_order)
+    request.interleaving = softgpu::Interleaving{.seed = order, .most_steps = most_steps};
   TracedRun run;
   Recorder recorder(run.accesses, most_accesses);
   request.observer = &recorder;
-  Patience patience;
-  const softgpu::LaunchOutcome outcome = softgpu::run_launch(request, space_, patience);
+  NoControl control;
+  const softgpu::LaunchOutcome outcome = softgpu::run_launch(request, space_, control);
   if (std::holds_alternative<softgpu::GpuFault>(outcome)) run.end = RunEnd::Faulted;
   if (std::holds_alternative<softgpu::Stopped>(outcome))
-    run.end = patience.is_over() ? RunEnd::Endless : RunEnd::Torn;
+    run.end = recorder.has_stopped() ? RunEnd::Torn : RunEnd::Endless;
   return run;
 }
 

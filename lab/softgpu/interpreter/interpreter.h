@@ -88,6 +88,13 @@ class AccessObserver {
   virtual bool observe(const ObservedAccess& access) = 0;
 };
 
+/// Any order that PTX allows, by a seed: blocks, warps and threads of a warp take turns, and may do so at
+/// each instruction. For checks: it is several times slower.
+struct Interleaving {
+  std::uint64_t seed = 0;
+  std::uint64_t most_steps = 20'000'000;  ///< instructions of warps; the kernel is stopped after them
+};
+
 struct Launch {
   std::shared_ptr<const LoadedModule> module;  ///< kept alive for the launch
   const Kernel* kernel = nullptr;              ///< of `module`
@@ -98,7 +105,8 @@ struct Launch {
   std::uint64_t stack_limit_bytes =
       1024;                            ///< local memory for call frames per thread, beyond the entry's own
   AccessObserver* observer = nullptr;  ///< null: nobody looks; outlives the launch
-  std::vector<std::uint32_t> block_order;  ///< blocks by their place in the grid; empty: x first, then y, z
+  /// Nothing: a block runs to its end before the next one, x first, then y, z.
+  std::optional<Interleaving> interleaving;
 };
 
 /// Polled by running kernels, at least once every few thousand instructions of a thread.
@@ -124,12 +132,14 @@ class BlockGate {
 struct Completed {
   std::uint64_t instructions = 0;  ///< PTX instructions executed, summed over threads
 };
-struct Stopped {};  ///< by the ExecutionControl or the AccessObserver
+struct Stopped {
+};  ///< by the ExecutionControl or the AccessObserver, or because an interleaving has its steps
 using LaunchOutcome = std::variant<Completed, Stopped, GpuFault>;
 
 /// Runs one launch to its end on the calling thread. A fault stops the kernel where it is: what other threads
 /// of the grid have written by then stays written. Blocks that are halted when it is their turn run after the
-/// others; one that is halted in its middle keeps those behind it waiting. `gate` null: none is ever halted.
+/// others; one that is halted in its middle keeps those behind it waiting. `gate` null: none is ever halted;
+/// with an interleaving nobody asks it.
 LaunchOutcome run_launch(const Launch& launch, const AddressSpace& memory, ExecutionControl& control,
                          BlockGate* gate = nullptr);
 

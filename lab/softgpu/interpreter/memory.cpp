@@ -150,7 +150,7 @@ const MicroOp* execute_copy_async(Warp& warp, const MicroOp* op) {
   const LaneAddresses sources(warp, source, 5);
   warp.launch->memory.refresh();
   if (!find_lanes<Space::Global>(warp, op, reading, sources, size, GpuAccess::Load, from)) return nullptr;
-  if (warp.launch->observer != nullptr) [[unlikely]] {
+  if (warp.launch->is_watched) [[unlikely]] {
     if (observe_lanes(warp, op, reading, sources, size, GpuAccess::Load) != reading) return nullptr;
   }
   for (LaneMask left = mask; left != 0; left &= left - 1) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "softgpu/interpreter/memory_access.h"
 
+#include "softgpu/interpreter/interleaved.h"
 #include "softgpu/interpreter/interpreter.h"
 
 namespace firebreak::softgpu {
@@ -72,6 +73,7 @@ std::byte* handle_fault(Warp& warp, const MicroOp* op, Space space, int lane, st
 
 LaneMask observe_lanes(Warp& warp, const MicroOp* op, LaneMask mask, const LaneAddresses& addresses,
                        std::uint64_t size, GpuAccess access) {
+  if (warp.launch->observer == nullptr) return mask;
   const FunctionCode& function = *warp.frame->function;
   ObservedAccess seen;
   seen.size_bytes = static_cast<std::uint32_t>(size);
@@ -92,6 +94,16 @@ LaneMask observe_lanes(Warp& warp, const MicroOp* op, LaneMask mask, const LaneA
     done |= LaneMask{1} << lane;
   }
   return done;
+}
+
+const MicroOp* execute_watched(Warp& warp, const MicroOp* op, LaneMask mask, const LaneHosts& hosts,
+                               GpuAccess access) {
+  const LaneMask now = warp.launch->turns == nullptr ? mask : warp.launch->turns->some_of(mask);
+  const LaneAddresses addresses(warp, *op);
+  const LaneMask seen = observe_lanes(warp, op, now, addresses, std::uint64_t{1} << op->access_log2, access);
+  op->transfer(warp, *op, seen, hosts);
+  if (seen != now) return nullptr;
+  return now == mask ? op + 1 : warp.split(warp.active & ~(mask & ~now), op + 1, op);
 }
 
 }  // namespace firebreak::softgpu

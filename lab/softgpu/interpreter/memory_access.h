@@ -116,9 +116,14 @@ bool find_lanes(Warp& warp, const MicroOp* op, LaneMask mask, const LaneAddresse
   return true;
 }
 
-/// Tells the observer of the lanes' accesses to global memory; the lanes before the one that it stops at.
+/// Tells the observer, if there is one, of the lanes' accesses to global memory; the lanes before the one
+/// that it stops at.
 [[gnu::cold]] LaneMask observe_lanes(Warp& warp, const MicroOp* op, LaneMask mask,
                                      const LaneAddresses& addresses, std::uint64_t size, GpuAccess access);
+
+/// The transfer of lanes that are watched. Where lanes take turns some may do it later.
+[[gnu::cold]] const MicroOp* execute_watched(Warp& warp, const MicroOp* op, LaneMask mask,
+                                             const LaneHosts& hosts, GpuAccess access);
 
 /// A memory instruction: all lanes' addresses first, then the transfer.
 template <Space space, GpuAccess access>
@@ -127,12 +132,9 @@ const MicroOp* execute_access(Warp& warp, const MicroOp* op) {
   LaneHosts hosts{};
   const std::uint64_t size = std::uint64_t{1} << op->access_log2;
   if (!find_lanes<space>(warp, op, mask, LaneAddresses(warp, *op), size, access, hosts)) return nullptr;
-  if constexpr (space == Space::Global || space == Space::Generic) {
-    if (warp.launch->observer != nullptr) [[unlikely]] {
-      const LaneMask seen = observe_lanes(warp, op, mask, LaneAddresses(warp, *op), size, access);
-      op->transfer(warp, *op, seen, hosts);
-      return seen == mask ? op + 1 : nullptr;
-    }
+  if constexpr (space == Space::Global || space == Space::Generic || space == Space::Constant) {
+    if (warp.launch->is_watched) [[unlikely]]
+      return execute_watched(warp, op, mask, hosts, access);
   }
   op->transfer(warp, *op, mask, hosts);
   return op + 1;

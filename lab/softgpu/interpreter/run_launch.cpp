@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "softgpu/interpreter/block.h"
+#include "softgpu/interpreter/interleaved.h"
 #include "softgpu/interpreter/interpreter.h"
 #include "softgpu/interpreter/loaded_module.h"
 
@@ -47,8 +48,11 @@ LaunchState make_state(const Launch& launch, const DecodedKernel& kernel, const 
   state.local_bytes = kernel.entry().local_bytes + static_cast<std::uint32_t>(stack_bytes);
   state.attention = &control.attention;
   state.observer = launch.observer;
+  state.is_watched = launch.observer != nullptr;
   return state;
 }
+
+}  // namespace
 
 Dimensions block_at(Dimensions grid, std::uint64_t place) {
   const std::uint64_t plane = std::uint64_t{grid.x} * grid.y;
@@ -56,14 +60,14 @@ Dimensions block_at(Dimensions grid, std::uint64_t place) {
           static_cast<std::uint32_t>(place / plane)};
 }
 
-}  // namespace
-
 LaunchOutcome run_launch(const Launch& launch, const AddressSpace& memory, ExecutionControl& control,
                          BlockGate* gate) {
   // Kernels are made by LoadedModule alone, so this is what every one of them is.
   const auto& kernel = static_cast<const DecodedKernel&>(*launch.kernel);
   LaunchState state = make_state(launch, kernel, memory, control);
-  Block block(state, launch, kernel.dynamic_shared_offset() + launch.dynamic_shared_bytes);
+  const std::uint32_t shared_bytes = kernel.dynamic_shared_offset() + launch.dynamic_shared_bytes;
+  if (launch.interleaving) return run_interleaved(launch, shared_bytes, state, control);
+  Block block(state, launch, shared_bytes);
   const std::uint64_t count = std::uint64_t{launch.grid.x} * launch.grid.y * launch.grid.z;
   const std::uint64_t threads = std::uint64_t{launch.block.x} * launch.block.y * launch.block.z;
   /// Empty: it has run to its end.
@@ -78,10 +82,9 @@ LaunchOutcome run_launch(const Launch& launch, const AddressSpace& memory, Execu
   };
   std::vector<std::uint64_t> halted;
   for (std::uint64_t i = 0; i < count; ++i) {
-    const std::uint64_t place = launch.block_order.empty() ? i : launch.block_order[i];
-    if (is_halted(gate, place)) {
-      halted.push_back(place);
-    } else if (auto end = run(place)) {
+    if (is_halted(gate, i)) {
+      halted.push_back(i);
+    } else if (auto end = run(i)) {
       return *std::move(end);
     }
   }

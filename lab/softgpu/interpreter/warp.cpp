@@ -4,6 +4,7 @@
 #include <cstring>
 #include <new>
 
+#include "softgpu/interpreter/interleaved.h"
 #include "softgpu/interpreter/warp_sync.h"
 
 namespace firebreak::softgpu {
@@ -90,12 +91,21 @@ void Warp::merge_groups() {
   }
 }
 
+void Warp::pick_any() {
+  std::array<std::uint32_t, warp_lanes> candidates;
+  std::uint32_t count = 0;
+  for (std::uint32_t i = 0; i < group_count; ++i)
+    if (groups[i].wait == Wait::None) candidates[count++] = i;
+  if (count != 0) current = candidates[launch->turns->below(count)];
+}
+
 /// Chooses the group to run: in the deepest frame, then at the smallest address, so that the others are
 /// caught up with; after a used-up quantum the next one in turn, so that a spinning group cannot starve the
 /// one it waits for.
 void Warp::pick() {
   if (group_count > 1) merge_groups();
   diverged = group_count > 1;
+  if (diverged && launch->turns != nullptr) return pick_any();
   if (rotate && diverged) {
     rotate = false;
     for (std::uint32_t step = 1; step <= group_count; ++step) {

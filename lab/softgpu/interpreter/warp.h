@@ -24,6 +24,7 @@ namespace firebreak::softgpu {
 
 struct Block;
 class AccessObserver;
+class Turns;
 
 /// One activation of a function, for the lanes that made the call together.
 struct Frame {
@@ -76,6 +77,8 @@ struct LaunchState {
   std::optional<GpuFault> fault;
   const std::atomic<std::uint32_t>* attention = nullptr;  ///< not zero: come back soon
   AccessObserver* observer = nullptr;
+  Turns* turns = nullptr;               ///< who takes turns with whom; null: nobody does before they have to
+  bool is_watched = false;              ///< one of these two is there
   std::uint64_t first_thread = 0;       ///< of the block that runs, for the observer
   bool is_stopped_by_observer = false;  ///< then `fault` is set, too, and means nothing
 };
@@ -144,6 +147,7 @@ struct Warp {
  private:
   void merge_groups();
   void pick();
+  void pick_any();
   const MicroOp* stop_at() const;
   std::uint32_t run_group(std::uint32_t quantum);
 };
