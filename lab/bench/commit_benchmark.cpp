@@ -41,7 +41,7 @@ class DecodeState {
 
   const std::vector<std::byte>& bytes() const { return bytes_; }
 
-  /// Every sequence gets a token; one of them begins a new page of its cache.
+  /// Gives every sequence a token; one of them begins a new page of its cache.
   std::span<const fb_change> advance(std::uint32_t step) {
     for (std::uint32_t i = 0; i < sequences; ++i) {
       lengths_[i] = step;
@@ -182,7 +182,7 @@ class Bench {
   std::uint64_t counter_ = 0;
   std::uint64_t next_step_ = 0;
   OtherWork other_work_;
-  std::uint64_t work_done_ = 0;  ///< so that the other work is not optimised away
+  std::uint64_t work_done_ = 0;  ///< keeps the other work from being optimised away
 };
 
 Result<nlohmann::json> run(int calls) {
@@ -220,7 +220,8 @@ Result<nlohmann::json> run(int calls) {
 }  // namespace firebreak::bench
 
 int main(int count, char** arguments) {
-  // What `./dev bench` gives to every benchmark is not for this one: a number of calls, or nothing.
+  // Arguments that `./dev bench` gives to every benchmark are not for this one: a number of calls, or
+  // nothing.
   const int given = count > 1 ? std::atoi(arguments[1]) : 0;
   const auto report = firebreak::bench::run(given > 0 ? given : 3000);
   if (!report) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What it costs to read a program's code: PTX a MB, compressed and not. FIREBREAK_BENCH_FILES names
+/// Measures what it costs to read a program's code: PTX a MB, compressed and not. FIREBREAK_BENCH_FILES names
 /// libraries, separated by colons, whose images are read as well, for compute capability 9.0.
 #include <benchmark/benchmark.h>
 #include <fcntl.h>

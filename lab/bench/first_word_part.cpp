@@ -86,7 +86,7 @@ Wish wish_of(std::span<char*> arguments) {
   return wish;
 }
 
-/// What came on standard input within that time; "end" when nothing more will.
+/// Reads what comes on standard input within that time; "end" when nothing more will.
 std::string heard(os::Kernel& kernel, Milliseconds wait) {
   static constexpr int input = 0;
   const auto ready = kernel.poll(std::span(&input, 1), wait);

@@ -52,7 +52,7 @@ again:
 }
 )";
 
-/// Of what is refused, in one measurement.
+/// Number of refused calls in one measurement.
 constexpr int calls = 1'000'000;
 
 using Time = std::chrono::steady_clock::time_point;
@@ -60,7 +60,7 @@ double ms_since(Time begin) {
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
 }
 
-/// What is measured, and how often within one measurement.
+/// Work that is measured, and how often within one measurement.
 struct Load {
   std::function<Status()> once;
   int times = 1;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What the guard costs where nobody strays: the same work with and without it, in turns, and the ratio of
-/// the medians; and with a guard that counts no launches. FIREBREAK_BENCH_SCALE makes the work larger (a real
-/// GPU wants 1024).
+/// Measures what the guard costs where nobody strays: the same work with and without it, in turns, and the
+/// ratio of the medians; and with a guard that counts no launches. FIREBREAK_BENCH_SCALE makes the work
+/// larger (a real GPU wants 1024).
 #include <benchmark/benchmark.h>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What the agent pays before each answer to write down what it knows of a tenant with many allocations:
-/// where nothing has changed since, where its state has, and where it has one allocation more.
+/// Measures what the agent pays before each answer to write down what it knows of a tenant with many
+/// allocations: where nothing has changed since, where its state has, and where it has one allocation more.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What it costs to note a launch in a redo ring, and to decide after a fault what has to be done again.
+/// Measures what it costs to note a launch in a redo ring, and to decide after a fault what has to be done
+/// again.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What `firebreak watch --all` costs while nothing happens: CPU time of its process in percent of one core,
-/// beside eight tenants of two MPS domains on the software GPU. The stand-ins for device nodes are part of it
-/// there: one thread each for the kernel log and for each tenant's UVM queue, which a real driver does not
-/// need.
+/// Measures what `firebreak watch --all` costs while nothing happens: CPU time of its process in percent of
+/// one core, beside eight tenants of two MPS domains on the software GPU. The stand-ins for device nodes are
+/// part of it there: one thread each for the kernel log and for each tenant's UVM queue, which a real driver
+/// does not need.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ namespace {
 
 constexpr int tenants = 8;
 constexpr Milliseconds patience{60'000};
-/// What is new is looked at more often than what is old; so the cost falls until everybody is.
+/// New tenants are looked at more often than old ones, so the cost falls until all are old.
 constexpr Milliseconds settling{8'000};
 constexpr Milliseconds measured{10'000};
 
@@ -102,7 +102,7 @@ class Scene {
     return (*entered)->record().pid;
   }
 
-  /// In percent of one core.
+  /// Measures percent of one core.
   Result<double> measure(pid_t pid) {
     const Monotonic begin = clock_.now();
     const auto before = cpu_time_of(kernel_, pid);

@@ -80,7 +80,7 @@ chz::Expected expected_of(const inject::Kind& kind, const Options& options, cons
   return chz::expected_of(kind, name);
 }
 
-/// What is to be found out, and nothing found out yet.
+/// Makes results that name what is to be found out, and have found nothing yet.
 Result<chz::Results> empty_results(const Options& options, const platform::Platform& platform) {
   const auto kinds = chz::choose_kinds(options.kinds);
   if (!kinds) return propagate(kinds);
@@ -141,7 +141,7 @@ Status keep(const Options& options, const chz::Results& results) {
   return options.json_path.empty() ? Status() : chz::write_file(options.json_path, chz::to_json(results));
 }
 
-/// What the command line wants to see of it.
+/// Shows what the command line wants to see of it.
 Status show(const Options& options, const chz::Results& results, const chz::Summary& summary,
             const std::optional<chz::Results>& against) {
   fmt::print("{}", chz::render(summary));
@@ -168,7 +168,8 @@ int run(const Options& options) {
   if (!options.html_path.empty()) {
     if (const Status page = chz::page_is_there(); !page) return complain(to_string(page.error()));
   }
-  // What is made from here on is also taken away when somebody interrupts us: the runs listen to these.
+  // Files that are made from now on are also taken away when somebody interrupts us: the runs listen to
+  // these.
   if (auto held = os::hold_signals({SIGINT, SIGTERM, SIGHUP}); !held)
     return complain(to_string(held.error()));
   const auto platform = gpu::choose_either({}, options.gpu);

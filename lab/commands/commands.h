@@ -10,7 +10,7 @@ using cli::Action;
 using cli::complain;
 using cli::program_folder;
 
-// Each adds its subcommand to `app` and, when the user chose it, puts what to do into `action`.
+// Functions that add their subcommand to `app` and, when the user chose it, put what to do into `action`.
 void add_characterize(CLI::App& app, Action& action);
 void add_demo(CLI::App& app, Action& action);
 void add_inject(CLI::App& app, Action& action);

@@ -32,15 +32,15 @@ struct Options {
   std::vector<std::string> parked = {"misaligned-load", "trap", "shared-out-of-bounds"};
 };
 
-/// What a play is left out for.
+/// The word that leaves a play out.
 constexpr const char* none = "none";
 
-/// Whose domain can be parked.
+/// Tells whether the kind's domain can be parked.
 bool is_exception(const inject::Kind& kind) {
   return kind.fault_class == fault::FaultClass::Sm && inject::is_fault(kind);
 }
 
-/// Of the fourth act.
+/// Checks the fourth act's options.
 Status check_parked(const Options& options) {
   if (options.parked == std::vector<std::string>{none}) return {};
   for (const std::string& name : options.parked) {
@@ -75,7 +75,7 @@ void tell(const std::string& line) { fmt::print(stderr, "{}\n", line); }
 
 /// One play in a directory of its own, which is gone afterwards.
 Result<demo::Play> play(const Options& options, const std::string& fault) {
-  // What is made from here on is also taken away when somebody interrupts us: the acts listen to these
+  // Files that are made from now on are also taken away when somebody interrupts us: the acts listen to these
   // signals.
   if (auto held = os::hold_signals({SIGINT, SIGTERM, SIGHUP}); !held) return propagate(held);
   auto directory = os::TemporaryDirectory::create();
@@ -85,7 +85,7 @@ Result<demo::Play> play(const Options& options, const std::string& fault) {
   const SystemClock clock;
   Options one = options;
   one.fault = fault;
-  // Where all kinds are played, each is parked in its own play.
+  // The fourth act parks each kind in its own play where all kinds are played.
   if (options.fault == "all") one.parked = {is_exception(*inject::find(fault)) ? fault : none};
   return demo::play(settings_for(one, platform->gpu, directory->path()), *platform, clock, tell);
 }

@@ -48,12 +48,12 @@ void say(const std::string& line) {
   std::fflush(stdout);
 }
 
-/// What is said of a fault, as lines or as one JSON object.
+/// Tells of a fault, as lines or as one JSON object.
 class Teller {
  public:
   Teller(const inject::Kind& kind, bool json) : kind_(kind), json_(json) {}
 
-  /// There is no later for a process that ends.
+  /// A process that ends has no later moment to tell it.
   void raised(std::int64_t at_ns) const {
     if (json_) {
       say(document(at_ns).dump());
@@ -102,7 +102,7 @@ void live_on() {
   }
 }
 
-/// What was asked to be before the fault.
+/// Waits for everything that was asked to come before the fault.
 Status wait_for_its_time(const Options& options, os::Kernel& kernel, const cuda::ContextView& context) {
   if (options.after_ms > 0) (void)kernel.poll({}, Milliseconds(options.after_ms));
   return inject::launch_harmless(context, options.at_launch - 1);

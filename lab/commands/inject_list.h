@@ -6,7 +6,7 @@
 
 namespace firebreak::commands {
 
-/// By class: what each kind does, and what is expected of it.
+/// Lists by class what each kind does, and what is expected of it.
 std::string catalogue_text();
 /// The same as data, a JSON document.
 std::string catalogue_json();

@@ -41,7 +41,7 @@ void print(const Json& event, bool json) {
   std::fflush(stdout);
 }
 
-/// What the driver answered, in its last JSON line; how the process ended where it did not live to be
+/// Gives the driver's answer, from its last JSON line; how the process ended where it did not live to be
 /// answered.
 std::string outcome_of(const os::ProgramResult& ended) {
   const auto end = ended.output.find_last_not_of('\n');
@@ -79,7 +79,7 @@ class Run {
   }
 
  private:
-  /// In a process of its own, as a user would.
+  /// Raises it in a process of its own, as a user would.
   Result<std::string> raise_here(const inject::ScheduledFault& fault) {
     const auto self = os::executable_path();
     if (!self) return propagate(self);

@@ -32,7 +32,7 @@ constexpr std::uint32_t edges_descriptors = 256;
 /// Room for whoever works at once; a crowd has too little.
 constexpr std::uint32_t descriptors_of_a_pair = 32;
 
-/// That end processes; not of the device itself, which no standby survives.
+/// Lists kinds that end processes; faults of the device itself are left out, since no standby survives them.
 std::vector<std::string> ordinary_faults() {
   std::vector<std::string> names;
   for (const inject::Kind* kind : inject::catalogue()) {
@@ -49,7 +49,7 @@ std::map<std::string, soak::Target> targets_by_name() {
   return targets;
 }
 
-/// What selects nothing is left out.
+/// Names the selection, without what selects nothing.
 std::string selection_of(const soak::Settings& settings) {
   std::string selection;
   if (settings.edges) selection += fmt::format(" --edges --agent-descriptors {}", settings.agent_descriptors);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Which GPU a laboratory takes: one that is not there is no reason not to show anything.
+/// Chooses a laboratory's GPU: one that is not there is no reason not to show anything.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace firebreak::gpu {
 
-/// As platform::choose(), but FIREBREAK_GPU or `wanted` may say "auto" as well, and that is the default: the
-/// real GPU where it is there, otherwise the software one.
+/// Chooses as platform::choose(), but FIREBREAK_GPU or `wanted` may say "auto" as well, and that is the
+/// default: the real GPU where it is there, otherwise the software one.
 Result<platform::Platform> choose_either(const std::string& state_directory = {},
                                          const std::string& wanted = {});
 

@@ -19,12 +19,12 @@
 
 namespace firebreak::stage {
 
-/// Whom to start.
+/// The program to start.
 struct Casting {
   std::string name;
   std::string role;
   std::vector<std::string> command;
-  std::vector<std::pair<std::string, std::string>> environment;  ///< besides our own
+  std::vector<std::pair<std::string, std::string>> environment;  ///< added to our own
 };
 
 /// One process from its start to its end. Times are CLOCK_MONOTONIC.

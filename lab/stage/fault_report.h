@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What `firebreak-lab inject KIND --wait` says about its fault.
+/// Reads what `firebreak-lab inject KIND --wait` says about its fault.
 #pragma once
 
 #include <cstdint>

@@ -12,7 +12,7 @@ Result<std::unique_ptr<Stage>> Stage::create(os::Kernel& kernel, const Clock& cl
   auto loop = os::EventLoop::create();
   if (!loop) return propagate(loop);
   std::unique_ptr<Stage> stage(new Stage(kernel, clock, std::move(*loop)));
-  // So that whoever ends us in the middle finds nothing left behind.
+  // Signals are held so that whoever ends us in the middle finds nothing left behind.
   auto signals = stage->loop_->on_signals({SIGINT, SIGTERM, SIGHUP}, [raw = stage.get()](int) {
     raw->interrupted_ = true;
     raw->unheard_ = true;
@@ -50,7 +50,7 @@ Status Stage::wait(const std::string& what, Milliseconds timeout, const std::fun
     }
     loop_->run_once(left);
   }
-  // What was written before the condition came true may still be on its way.
+  // Lines that were written before the condition came true may still be on their way.
   while (loop_->run_once(Milliseconds(0))) {
   }
   return {};

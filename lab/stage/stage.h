@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Where several processes are directed at once, with waiting that always ends.
+/// A stage directs several processes at once, with waiting that always ends.
 #pragma once
 
 #include <functional>
@@ -14,7 +14,7 @@ namespace firebreak::stage {
 /// One thread's. Processes that still run when the stage goes are killed, the last started first.
 class Stage {
  public:
-  /// From here on SIGINT, SIGTERM and SIGHUP do not end this process; each ends the waiting that it meets, so
+  /// SIGINT, SIGTERM and SIGHUP do not end this process from now on; each ends the waiting that it meets, so
   /// that what is waited for after it, to leave nothing behind, is waited for.
   static Result<std::unique_ptr<Stage>> create(os::Kernel& kernel, const Clock& clock);
   Stage(const Stage&) = delete;
@@ -30,7 +30,7 @@ class Stage {
 
   /// Watch what else counts here.
   os::EventLoop& loop() { return *loop_; }
-  /// In the order in which they entered.
+  /// Actors in the order in which they entered.
   const std::vector<std::unique_ptr<Actor>>& actors() const { return actors_; }
   /// One of the signals came.
   bool interrupted() const { return interrupted_; }
@@ -44,7 +44,7 @@ class Stage {
   std::unique_ptr<os::EventLoop> loop_;
   os::Watch signals_;
   bool interrupted_ = false;
-  bool unheard_ = false;  ///< and no waiting has ended for it yet
+  bool unheard_ = false;  ///< true: no waiting has ended for it yet
   std::vector<std::unique_ptr<Actor>> actors_;
 };
 

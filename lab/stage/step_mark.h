@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What a sample tenant says with --progress.
+/// A sample tenant's words with --progress.
 #pragma once
 
 #include <cstdint>

@@ -59,8 +59,8 @@ struct Options {
   unsigned int blocks = 1;
   unsigned int threads = 128;
   std::uint32_t rounds = 200;
-  std::uint64_t stray_gib = 0;  ///< so far behind its memory it stores at last; 0: it does not
-  double pause_ms = 0;          ///< between a result and the next launch it does nothing
+  std::uint64_t stray_gib = 0;  ///< distance behind its memory at which it stores at last; 0: it does not
+  double pause_ms = 0;          ///< pause between a result and the next launch
   double stall_ms = 0;          ///< a launch that takes longer is told of by itself; 0: none is
 };
 
@@ -87,8 +87,8 @@ struct Stall {
 struct Seen {
   std::uint64_t launches = 0;
   std::uint64_t wrong_words = 0;
-  double longest_ms = 0;        ///< from a launch to its result
-  double longest_ended_ms = 0;  ///< when, since the first launch
+  double longest_ms = 0;        ///< time from a launch to its result
+  double longest_ended_ms = 0;  ///< the moment of that, since the first launch
   std::string error;            ///< empty: none
   std::vector<Stall> stalls;    ///< the first stalls_max
 };

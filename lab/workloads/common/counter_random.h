@@ -9,7 +9,7 @@
 
 namespace firebreak::workloads {
 
-/// Every bit of the result depends on every bit of the argument.
+/// Mixes so that every bit of the result depends on every bit of the argument.
 FIREBREAK_GPU_INLINE std::uint64_t mix_bits(std::uint64_t value) {
   value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9u;
   value = (value ^ (value >> 27)) * 0x94d049bb133111ebu;

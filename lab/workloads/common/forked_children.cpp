@@ -9,7 +9,7 @@ namespace {
 /// PyTorch's workers look after their parent every five seconds.
 constexpr unsigned int between_looks_s = 3;
 
-/// Of the threads there is none here: system calls only.
+/// Children have no threads, so only system calls are made here.
 [[noreturn]] void idle_as_long_as(pid_t parent) {
   while (::getppid() == parent) ::sleep(between_looks_s);
   ::_exit(0);

@@ -9,7 +9,7 @@
 
 namespace firebreak::workloads {
 
-/// They notice the parent's end by themselves, some seconds later, and end then.
+/// Children notice the parent's end by themselves, some seconds later, and end then.
 Status fork_children(std::uint32_t count);
 
 }  // namespace firebreak::workloads

@@ -13,9 +13,10 @@ namespace firebreak::workloads {
 /// its own, while steps go on. Its destructor waits for that thread.
 class FullContext {
  public:
-  /// Both outlive this.
+  /// Both arguments outlive this.
   void begin(std::string_view ptx, const Workload& workload);
-  /// Once it is there, or has failed; nothing before, and nothing where none was begun. Never waits.
+  /// Gives the context once it is there, or has failed; nothing before, and nothing where none was begun.
+  /// Never waits.
   std::optional<Result<Gpu>> take();
 
  private:

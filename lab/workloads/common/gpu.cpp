@@ -17,7 +17,7 @@ Result<Gpu> Gpu::open_small(std::string_view ptx, unsigned int multiprocessors, 
 
 Result<Gpu> Gpu::load(Result<cuda::FirstGpu> gpu, std::string_view ptx) {
   if (!gpu) return propagate(gpu);
-  // No kernel of ours has a stack, and the driver sets aside a quarter of a gibibyte for the default one.
+  // Our kernels have no stack, and the driver sets aside a quarter of a gibibyte for the default one.
   if (const Status limited = gpu->context().set_limit(CU_LIMIT_STACK_SIZE, 0); !limited)
     return propagate(limited);
   auto stream = cuda::Stream::create(gpu->driver());

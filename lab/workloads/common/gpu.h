@@ -16,9 +16,9 @@ class Gpu {
  public:
   /// `library` as for cuda::Driver::open.
   static Result<Gpu> open(std::string_view ptx, const std::string& library = {});
-  /// With the primary context, as programs of the CUDA runtime have it.
+  /// Opens it with the primary context, as programs of the CUDA runtime have it.
   static Result<Gpu> open_primary(std::string_view ptx, const std::string& library = {});
-  /// With a context of so many multiprocessors, where the driver can (program/cuda/small_context.h).
+  /// Opens it with a context of so many multiprocessors, where the driver can (program/cuda/small_context.h).
   static Result<Gpu> open_small(std::string_view ptx, unsigned int multiprocessors,
                                 const std::string& library = {});
 

@@ -12,12 +12,12 @@
 
 namespace firebreak::workloads {
 
-/// All kernels of a module that a workload launches. Copyable; valid as long as the module lives.
+/// Kernels of a module that a workload launches. Copyable; valid as long as the module lives.
 class Kernels {
  public:
   /// Kernel i is the one called names[i].
   static Result<Kernels> find(const cuda::Module& module, std::span<const char* const> names);
-  /// These take their place from now on; where they were not found, nothing changes.
+  /// Puts `found` in their place from now on; where they were not found, nothing changes.
   Status replace_by(Result<Kernels> found);
   const cuda::Function& operator[](std::size_t index) const { return functions_[index]; }
 
@@ -30,7 +30,7 @@ class LaunchQueue {
  public:
   LaunchQueue(const Kernels& kernels, CUstream stream) : kernels_(kernels), stream_(stream) {}
 
-  /// Every kernel here has one parameter, a struct.
+  /// Launches a kernel; each of ours has one parameter, a struct.
   template <class Index, class Arguments>
   void launch(Index kernel, const cuda::LaunchShape& shape, const Arguments& arguments) {
     if (status_) status_ = kernels_[static_cast<std::size_t>(kernel)].launch(stream_, shape, arguments);

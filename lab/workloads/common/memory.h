@@ -10,7 +10,7 @@
 
 namespace firebreak::workloads {
 
-/// Where a workload gets GPU memory from. What it gave out is valid as long as it lives.
+/// Gives a workload its GPU memory. What it gave out is valid as long as it lives.
 class Memory {
  public:
   virtual ~Memory() = default;

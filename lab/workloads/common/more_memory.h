@@ -14,7 +14,7 @@ namespace firebreak::workloads {
 class MoreMemory {
  public:
   Status allocate(Memory& memory, std::uint32_t count);
-  /// By who begins the work.
+  /// Marks it by who begins the work.
   Status mark(const Gpu& gpu) const;
   /// Protocol: one is not what it was.
   Status check(const Gpu& gpu) const;

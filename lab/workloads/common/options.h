@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What both sample tenants can be told on their command line.
+/// Options of both sample tenants' command lines.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 namespace firebreak::workloads {
 
 enum class Size {
-  Small,   ///< for the software GPU: a step of some milliseconds
-  Medium,  ///< for a real GPU
+  Small,   ///< suits the software GPU: a step of some milliseconds
+  Medium,  ///< suits a real GPU
 };
 
 const char* to_string(Size size);
@@ -24,9 +24,9 @@ struct Options {
   std::string slow_until;         ///< file; the pace holds until it is there, and so does the last step
   bool standalone = false;        ///< joins no agent, whatever the environment says
   bool progress = false;          ///< says each step that is done on standard output: "step 12 AT_NS"
-  std::uint32_t standby_sms = 8;  ///< of the context that a standby waits in; 0: a full one
-  std::uint32_t more_memory = 0;  ///< so many further allocations, each of which holds a word of its own
-  std::uint32_t children = 0;     ///< that do nothing but have what this process had open
+  std::uint32_t standby_sms = 8;  ///< size of the context that a standby waits in; 0: a full one
+  std::uint32_t more_memory = 0;  ///< number of further allocations, each of which holds a word of its own
+  std::uint32_t children = 0;     ///< number of children that do nothing but have what this process had open
   bool start_on_input = false;    ///< an active's first step waits for a line on standard input
 };
 

@@ -10,7 +10,8 @@ class Pacer {
  public:
   explicit Pacer(Nanoseconds minimum) : minimum_(minimum) {}
 
-  /// When the next step may begin, if the one before began as this function said, and it is `now`.
+  /// Gives the moment when the next step may begin, if the one before began as this function said, and it is
+  /// `now`.
   Monotonic next_begin(Monotonic now) {
     last_begin_ = started_ && last_begin_ + minimum_ > now ? last_begin_ + minimum_ : now;
     started_ = true;

@@ -22,7 +22,7 @@
 namespace firebreak::workloads {
 namespace {
 
-/// Whether somebody has told it to end.
+/// Pause between two looks whether somebody has told it to end.
 constexpr Milliseconds between_looks{10};
 
 /// Tells whoever reads standard output which steps are done, and what else happens.
@@ -69,7 +69,7 @@ class Throttle {
 
  private:
   struct Mark {
-    CUcontext context;  ///< whose streams it can be recorded in
+    CUcontext context;  ///< context in whose streams it can be recorded
     cuda::Event event;
   };
   std::array<std::optional<Mark>, depth> marks_;
@@ -89,12 +89,12 @@ class Run {
   Status prepare();
   /// False: the tenant has finished, there is nothing to do.
   Result<bool> stand_by();
-  /// For an active: where its predecessor was lost, it goes on there.
+  /// Goes on as an active whose predecessor was lost.
   Status go_on();
   /// False: another process does the rest, and this is its standby.
   Result<bool> run_steps();
   Status finish();
-  /// In good order: the tenant is done, or this standby of it.
+  /// Leaves in good order: the tenant is done, or this standby of it.
   Status leave() { return session_ ? session_->leave() : Status{}; }
 
   bool is_standby() const { return session_ && session_->is_standby(); }
@@ -102,7 +102,7 @@ class Run {
 
  private:
   Status take_over(const fb_resume& resume);
-  /// Both: False where another process does it, and this is its standby.
+  /// False of both: another process does it, and this is its standby.
   Result<bool> run_step(std::uint64_t step);
   Result<bool> commit(std::uint64_t step);
   Status await_step(std::uint64_t step, Pacer& pacer);
@@ -113,7 +113,7 @@ class Run {
   const Program& program_;
   const Options& options_;
   Gpu gpu_;
-  std::optional<Gpu> full_;  ///< where gpu_ was small: what follows runs here, in memory of both
+  std::optional<Gpu> full_;  ///< set where gpu_ was small: later steps run here, in memory of both
   PrivateMemory own_memory_;
   std::optional<Session> session_;
   std::unique_ptr<Workload> workload_;
@@ -166,7 +166,7 @@ Status Run::take_over(const fb_resume& resume) {
     progress_.tell("resumed");
   }
   if (gpu().is_small()) full_context_.begin(program_.ptx, *workload_);
-  // Only reports need this: without an agent the work goes on all the same.
+  // Reports alone need this: the work goes on without an agent.
   if (const Status told = session_->resumed(); !told) warn(told.error());
   return {};
 }
@@ -185,7 +185,7 @@ Result<bool> Run::run_steps() {
   return true;
 }
 
-/// What else is done between two steps goes on while the last one waits to be told.
+/// Work between two steps goes on while the last one waits to be told.
 Status Run::await_step(std::uint64_t step, Pacer& pacer) {
   const SystemClock clock;
   for (;;) {
@@ -197,7 +197,7 @@ Status Run::await_step(std::uint64_t step, Pacer& pacer) {
   }
 }
 
-/// Where there is no full context to be had the work goes on in the small one.
+/// The work goes on in the small context where there is no full one to be had.
 Status Run::move_once_possible() {
   auto full = full_context_.take();
   if (!full) return {};
@@ -226,8 +226,8 @@ Result<bool> Run::run_step(std::uint64_t step) {
   return true;
 }
 
-/// Where another process goes on, this step is done again there. Whom nobody can follow goes on; whom
-/// somebody has followed before it could stand down is told so a second time.
+/// Commits the step. Where another process goes on, this step is done again there. An active that nobody can
+/// follow goes on; one that somebody has followed before it could stand down is told so a second time.
 Result<bool> Run::commit(std::uint64_t step) {
   const auto try_it = [&] {
     return session_->commit(gpu().stream().handle(), step, workload_->state(), workload_->changed());

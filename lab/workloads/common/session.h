@@ -44,7 +44,7 @@ class Session final : public Memory {
   Status status_of(fb_status status, const char* call) const;
 
   fb_session* session_;
-  std::vector<fb_change> changes_;  ///< of one commit
+  std::vector<fb_change> changes_;  ///< changes of one commit
 };
 
 }  // namespace firebreak::workloads

@@ -12,7 +12,7 @@ namespace firebreak::workloads {
 /// The forward state of a workload whose GPU memory holds everything else. Plain bytes: written by one
 /// process and read by another of the same build.
 struct StepState {
-  std::uint64_t fingerprint = 0;  ///< of the options: a standby started with others refuses it
+  std::uint64_t fingerprint = 0;  ///< hash of the options: a standby started with others refuses it
   std::uint64_t step = 0;         ///< the last step that is part of it
 
   std::span<const std::byte> bytes() const { return std::as_bytes(std::span(this, 1)); }

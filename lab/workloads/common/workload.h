@@ -19,7 +19,7 @@
 
 namespace firebreak::workloads {
 
-/// Some bytes of the forward state.
+/// Part of the forward state.
 struct StateRange {
   std::size_t offset = 0;
   std::size_t size_bytes = 0;
@@ -40,8 +40,8 @@ class Workload {
   /// once. For any thread, whatever others do with this object.
   virtual Status warm_up(const Gpu& gpu) const = 0;
 
-  /// Between two steps: what follows is queued in `gpu`, another context of the same process and program,
-  /// whose stream waits for what is queued already. Memory stays where it is.
+  /// Moves between two steps: later work is queued in `gpu`, a second context of the same process and
+  /// program, whose stream waits for what is queued already. Memory stays where it is.
   virtual Status move_to(const Gpu& gpu) = 0;
 
   /// Queues all of `step`. Steps come in order, from 0 or from where take_over said.
@@ -50,7 +50,7 @@ class Workload {
   /// The forward state after the step that was queued last; valid until the next call.
   virtual std::span<const std::byte> state() const = 0;
 
-  /// What of it that step changed, valid as long; nothing: any of it.
+  /// Ranges of it that this step changed, valid as long; nothing: any of it.
   virtual std::optional<std::span<const StateRange>> changed() const { return std::nullopt; }
 
   /// Goes to the committed state before `next_step` and queues what restores memory: one kernel at least.

@@ -132,8 +132,8 @@ extern "C" __global__ void decode_norm(NormArguments a) {
   }
 }
 
-/// out = weights * in for two streams (blockIdx.x) and a block of rows (blockIdx.y); `lanes` threads share a
-/// row.
+/// Computes out = weights * in for two streams (blockIdx.x) and a block of rows (blockIdx.y); `lanes` threads
+/// share a row.
 extern "C" __global__ void decode_project(ProjectArguments a) {
   const std::uint32_t lane = threadIdx.x & (a.lanes - 1);
   const std::uint32_t row = (blockIdx.y * blockDim.x + threadIdx.x) / a.lanes;

@@ -11,9 +11,9 @@ namespace firebreak::workloads::decode {
 inline constexpr std::uint32_t max_streams = 8;
 inline constexpr std::uint32_t max_pages_per_stream = 32;
 
-/// In StepPlan::token: the token is the one that the step before sampled.
+/// Value of StepPlan::token: the token is the one that the step before sampled.
 inline constexpr std::uint32_t token_of_last_step = 0xffffffffu;
-/// In the token slots: this step read a prompt and sampled nothing.
+/// Value in the token slots: this step read a prompt and sampled nothing.
 inline constexpr std::uint32_t no_token = 0xffffffffu;
 
 /// One model and one batch. `columns`-like sizes (hidden, heads * head_size, intermediate) are multiples of
@@ -32,11 +32,11 @@ struct Shape {
   std::uint32_t pages = 0;
 };
 
-/// What one step does, decided by the host from committed state alone.
+/// Plan of one step, decided by the host from committed state alone.
 struct alignas(16) StepPlan {
   std::uint32_t slot = 0;                    ///< row of the token slots that this step writes
   std::uint32_t token[max_streams] = {};     ///< the input token, or token_of_last_step
-  std::uint32_t position[max_streams] = {};  ///< of that token in its sequence
+  std::uint32_t position[max_streams] = {};  ///< position of that token in its sequence
   std::uint32_t samples[max_streams] = {};   ///< 0 while the prompt is being read
   std::uint16_t pages[max_streams][max_pages_per_stream] = {};  ///< the block table
   std::uint32_t padding[3] = {};
@@ -46,7 +46,7 @@ static_assert(sizeof(StepPlan) % 16 == 0);
 struct GenerateArguments {
   std::uint16_t* out;  ///< bfloat16, 16-byte aligned
   std::uint64_t key;
-  std::uint32_t chunks;  ///< of 8 values
+  std::uint32_t chunks;  ///< number of chunks of 8 values
   float scale;
   float offset;
 };

@@ -17,8 +17,8 @@ Result<Kernels> find_kernels(const cuda::Module& module);
 
 class Model {
  public:
-  /// From `kept`: "weights", "keys", "values", "tokens" (with a row for each of `slots` steps). From
-  /// `scratch`: the plan and all activations, which every step writes before it reads them.
+  /// Takes "weights", "keys", "values" and "tokens" (with a row for each of `slots` steps) from `kept`. Takes
+  /// the plan and all activations, which every step writes before it reads them, from `scratch`.
   static Result<Model> create(const Shape& shape, std::uint64_t slots, Memory& kept, Memory& scratch);
 
   /// Fills the weights from the seed.

@@ -12,7 +12,7 @@ struct Preset {
   std::uint64_t steps = 0;
 };
 
-/// For the software GPU: some milliseconds a step.
+/// Suits the software GPU: some milliseconds a step.
 inline constexpr Preset small_preset{.shape = {.layers = 2,
                                                .hidden = 64,
                                                .heads = 4,
@@ -29,7 +29,7 @@ inline constexpr Preset small_preset{.shape = {.layers = 2,
                                                  .answer_tokens_max = 24},
                                      .steps = 100};
 
-/// For a real GPU: a model of 167 million parameters.
+/// Suits a real GPU: a model of 167 million parameters.
 inline constexpr Preset medium_preset{.shape = {.layers = 12,
                                                 .hidden = 1024,
                                                 .heads = 16,
@@ -46,7 +46,7 @@ inline constexpr Preset medium_preset{.shape = {.layers = 12,
                                                   .answer_tokens_max = 384},
                                       .steps = 500};
 
-/// What a standby warms up with: every kernel, next to no memory.
+/// Preset with which a standby warms up: every kernel, next to no memory.
 inline constexpr Preset warm_up_preset{.shape = {.layers = 1,
                                                  .hidden = 32,
                                                  .heads = 2,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What the kernel of the fence's proof is given. Shared by the host and the GPU: the layout of every struct
+/// Parameters of the kernel of the fence's proof. The host and the GPU share them: the layout of every struct
 /// here is the layout of a kernel's parameter.
 #pragma once
 
@@ -15,7 +15,7 @@ struct Find {
 };
 
 struct Finds {
-  static constexpr std::uint32_t kept = 15;  ///< of all that are counted
+  static constexpr std::uint32_t kept = 15;  ///< number of finds that are kept of all that are counted
 
   std::uint64_t count;
   Find first[kept];
@@ -28,7 +28,7 @@ struct ExchangeArguments {
   Finds* finds;
   std::uint64_t before;
   std::uint64_t value;
-  std::uint32_t count;  ///< of words
+  std::uint32_t count;  ///< number of words
   std::uint32_t rounds;
   std::uint32_t looks_at_first;  ///< 0: the first round takes whatever is there
 };

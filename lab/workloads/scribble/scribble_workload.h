@@ -47,7 +47,7 @@ class ScribbleWorkload final : public Workload {
   struct Region {
     CUdeviceptr address = 0;
     std::uint32_t words = 0;
-    std::uint64_t holds = 0;  ///< every word, once what is queued is done
+    std::uint64_t holds = 0;  ///< value of every word, once what is queued is done
   };
 
   ScribbleWorkload(Kernels kernels, const Preset& preset, std::uint64_t steps, std::uint64_t nonce);
@@ -63,10 +63,10 @@ class ScribbleWorkload final : public Workload {
   std::uint64_t nonce_;
   StepState state_;
   Region field_;            ///< written by kernels alone
-  Region copied_;           ///< by the copy engine too
-  Region filled_;           ///< by memset too
-  Region signalled_;        ///< by the stream itself too: one word
-  CUdeviceptr source_ = 0;  ///< of the copies
+  Region copied_;           ///< region that the copy engine writes, too
+  Region filled_;           ///< region that memset writes, too
+  Region signalled_;        ///< word that the stream itself writes, too
+  CUdeviceptr source_ = 0;  ///< source of the copies
   CUdeviceptr finds_ = 0;
   std::optional<std::uint64_t> took_over_at_;  ///< the step
 };

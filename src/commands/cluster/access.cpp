@@ -90,7 +90,7 @@ class Kubeconfig {
     return {};
   }
 
-  /// Of the file itself, or of one that it names from its own folder on.
+  /// Reads the content of the file itself, or of one that it names from its own folder on.
   Result<std::string> content(const YAML::Node& of, const std::string& key) const {
     if (const std::string data = text(of, (key + "-data").c_str()); !data.empty()) return decoded(data);
     const std::string named = text(of, key.c_str());

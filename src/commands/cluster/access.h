@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Where the API server is, and who we are to it.
+/// Tells where the API server is, and who we are to it.
 #pragma once
 
 #include <functional>
@@ -17,12 +17,12 @@ struct ApiAccess {
   std::string key = {};
 };
 
-/// By the current context of a file as kubectl's. NotFound: there is none. InvalidArgument: something in it
-/// is missing, or is not done here: programs that log in, other names in certificates, servers that nobody
+/// Reads the current context of a file as kubectl's. NotFound: there is none. InvalidArgument: something in
+/// it is missing, or is not done here: programs that log in, other names in certificates, servers that nobody
 /// checks.
 Result<ApiAccess> access_by_kubeconfig(const std::string& path);
 
-/// As a pod's service account has it.
+/// Folder of a pod's service account.
 inline constexpr const char* service_account_folder = "/var/run/secrets/kubernetes.io/serviceaccount";
 /// `variable`: the environment. NotFound: we are in no pod.
 Result<ApiAccess> access_in_pod(const std::function<std::string(const char*)>& variable,

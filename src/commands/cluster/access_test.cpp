@@ -26,7 +26,7 @@ class AccessTest : public testing::Test {
     std::ofstream(path) << content;
     return path;
   }
-  /// Of a kubeconfig in the words of kubectl's own.
+  /// Writes a kubeconfig in the words of kubectl's own.
   static std::string config(const std::string& cluster, const std::string& user) {
     return "apiVersion: v1\nkind: Config\nclusters:\n"
            "- {name: other, cluster: {server: 'https://other:1'}}\n"

@@ -115,7 +115,7 @@ ApiAnswer ApiServer::send(const ApiCall& call) {
   curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
   curl_easy_getinfo(curl, CURLINFO_RETRY_AFTER, &wait_s);
   answer.status = static_cast<int>(status);
-  constexpr curl_off_t longest_wait_s = 24 * 3600;  // what is more does not fit
+  constexpr curl_off_t longest_wait_s = 24 * 3600;  // longer waits do not fit
   answer.wait = std::chrono::seconds(std::clamp<curl_off_t>(wait_s, 0, longest_wait_s));
   return answer;
 }

@@ -29,7 +29,7 @@ class ApiServer {
 
   /// Waits for the answer, or for why there is none. For one thread.
   ApiAnswer send(const ApiCall& call);
-  /// Who waits is told at once that there is no answer, and so is whoever asks later. Thread safe.
+  /// Tells a caller that waits at once that there is no answer, and a later one, too. Thread safe.
   void give_up() { given_up_ = true; }
 
  private:

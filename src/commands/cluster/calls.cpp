@@ -19,7 +19,8 @@ constexpr std::size_t longest_line_bytes = 300;
 constexpr std::size_t longest_message_bytes = 900;
 constexpr const char* json_type = "application/json";
 constexpr const char* merge_type = "application/strategic-merge-patch+json";
-/// Of a list; of anything else servers refuse it. One that cannot do that sends the whole.
+/// Asks for a list's names alone; servers refuse it for anything else. One that cannot do that sends the
+/// whole.
 constexpr const char* names_alone =
     "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1, application/json";
 constexpr const char* annotation = "firebreak.dev/last-fault";
@@ -73,7 +74,8 @@ std::string shortened(std::string message) {
   return message;
 }
 
-/// Of core/v1, which each server has. `space` is that of what it is about; of a node the default one.
+/// Makes an event of core/v1, which each server has. `space` is the namespace of what it is about; a node's
+/// is the default one.
 ApiCall event(const std::string& space, const std::string& of, Json involved, const std::string& node,
               const link::FaultView& fault, const std::string& reason, const std::string& message,
               Instant now) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What the API server is asked, word for word, and what its answers say. Pure.
+/// Questions to the API server, word for word, and what its answers say. Pure.
 #pragma once
 
 #include <chrono>
@@ -14,7 +14,7 @@ namespace firebreak::cluster {
 
 struct ApiCall {
   std::string method;  ///< "GET", "POST", "PATCH"
-  std::string path;    ///< with what follows the question mark
+  std::string path;    ///< includes what follows the question mark
   std::string body = {};
   std::string content_type = {};
   std::string accept = "application/json";
@@ -22,7 +22,7 @@ struct ApiCall {
 
 struct ApiAnswer {
   int status = 0;       ///< HTTP's; 0: none came
-  std::string body;     ///< or why none came
+  std::string body;     ///< body of the answer, or why none came
   Nanoseconds wait{0};  ///< the server wants to be left alone for so long
   /// One line for a person: what the server, or whoever could not reach it, said.
   std::string described() const;
@@ -32,7 +32,7 @@ struct ApiAnswer {
 struct Instant {
   Monotonic monotonic{};
   std::chrono::system_clock::time_point wall{};
-  /// What was then by CLOCK_MONOTONIC, by the wall clock of now.
+  /// Translates a moment of CLOCK_MONOTONIC by the wall clock of now.
   std::chrono::system_clock::time_point wall_of(std::int64_t at_ns) const;
 };
 
@@ -44,11 +44,11 @@ struct Condition {
   bool operator==(const Condition&) const = default;
 };
 
-/// By what the agent says: True while a domain takes no clients.
+/// Reads the condition from the agent's status: True while a domain takes no clients.
 Condition condition_of(const link::StatusView& status);
 Condition condition_without_agent();
 
-/// As the API server has it.
+/// A condition as the API server has it.
 struct KnownCondition {
   std::string status;   ///< empty: it has none
   std::string changed;  ///< its lastTransitionTime
@@ -69,8 +69,8 @@ std::string event_name(const std::string& of, const std::string& node, const lin
 /// `pod`: the culprit's; null: it is of none, or not known.
 ApiCall tell_of_node(const std::string& node, const link::FaultView& fault, const Pod* pod, Instant now);
 ApiCall tell_of_pod(const std::string& node, const link::FaultView& fault, const Pod& pod, Instant now);
-/// By the subresource `status`: who may write only that may change no image of a pod. Refused (409) where
-/// another pod has the name by now.
+/// Annotates by the subresource `status`: a caller that may write only that may change no image of a pod.
+/// Refused (409) where a different pod has the name by now.
 ApiCall annotate(const link::FaultView& fault, const Pod& pod, Instant now);
 
 /// "misaligned-load (sm) in domain a, caused by pod x/y (tenant rogue): a standby went on".

@@ -24,11 +24,11 @@ class Messenger {
     std::function<void(const std::string&)> tell;   ///< one line for a person; any thread
   };
   Messenger(Reporter reporter, Surroundings surroundings);
-  /// What is not told by then is told by the next one.
+  /// Faults that are not told by then are told by the next one.
   ~Messenger();
 
-  /// What the agent says now, or why it says nothing: again and again, since only then somebody looks whether
-  /// something is due. Does not wait.
+  /// Hears what the agent says now, or why it says nothing. Call it again and again, since only a call looks
+  /// whether something is due. Does not wait.
   void hear(Result<std::string> status);
 
  private:

@@ -23,8 +23,8 @@ using testing::SizeIs;
 constexpr const char* uid = "0a1b2c3d-0e1f-4a5b-8c6d-7e8f90a1b2c3";
 constexpr const char* condition_type = Condition::type;
 
-/// All but the agent and the API server: threads, TLS, decisions. Time goes on by a second with each look at
-/// the clock, so that nobody waits for pauses.
+/// The messenger as it is, but for the agent and the API server: threads, TLS, decisions. Time goes on by a
+/// second with each look at the clock, so that nobody waits for pauses.
 class MessengerTest : public testing::Test {
  protected:
   std::unique_ptr<ApiServerStandIn> stand_in = std::make_unique<ApiServerStandIn>();
@@ -154,8 +154,8 @@ TEST_F(MessengerTest, AServerThatWasAwayIsToldOnceItIsThere) {
   EXPECT_THAT(stand_in->events(), SizeIs(2));
 }
 
-/// Each of what a server may do, to each call of a fault and of the condition in turn. An answer that is lost
-/// on a connection that was kept is asked for once more by libcurl itself.
+/// A server's trouble with each call of a fault and of the condition in turn. libcurl itself asks once more
+/// for an answer that is lost on a connection that was kept.
 struct Trouble {
   const char* name;
   Mischief mischief;

@@ -150,7 +150,7 @@ void Reporter::on_fault(Report& report, const ApiAnswer& answer, Instant now) {
   say("fault", fmt::format("a fault cannot be told{}: {}",
                            is_refused_for_good(answer) ? "" : ", and is told again", answer.described()));
   if (is_refused_for_good(answer)) report.step = Step::Done;
-  // Another pod has its name, or somebody else has just written to it.
+  // A different pod has its name, or somebody else has just written to it.
   if (answer.status == conflict) report.step = Step::FindPod;
   report.pause.begin(now.monotonic, answer.wait);
 }

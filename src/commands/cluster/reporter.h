@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What the API server is still to be told, and when to ask it next. Pure: somebody else sends.
+/// Decides what the API server is still to be told, and when to ask it next. Pure: somebody else sends.
 #pragma once
 
 #include <deque>
@@ -32,8 +32,8 @@ class Pause {
   Nanoseconds next_ = first;
 };
 
-/// For one thread. Whoever is told of something twice has it once: what was told before this program was
-/// started again, or in an answer that was lost, is told in the same words.
+/// Reports faults, for one thread. A server that is told of something twice has it once: what was told before
+/// this program was started again, or in an answer that was lost, is told in the same words.
 class Reporter {
  public:
   /// A condition is told again, since somebody may have made the node anew.
@@ -41,7 +41,7 @@ class Reporter {
   /// An API server forgets events after an hour. What is older is not told, so that no program that was
   /// started again tells of all that the agent remembers.
   static constexpr Nanoseconds fault_lasts = std::chrono::minutes(30);
-  /// So long after a fault its pod's name is looked for where pods cannot be listed. Then it is told by its
+  /// Time for which a pod's name is looked for where pods cannot be listed. Then the fault is told by its
   /// uid.
   static constexpr Nanoseconds name_patience = std::chrono::minutes(2);
 
@@ -52,7 +52,7 @@ class Reporter {
   void agent_said(const link::StatusView& status, Instant now);
   void agent_is_away(Instant now);
 
-  /// What to ask now; empty: nothing. Then it waits for what came of it.
+  /// Gives what to ask now; empty: nothing. Then it waits for what came of it.
   std::optional<ApiCall> next(Instant now);
   void answered(const ApiAnswer& answer, Instant now);
 
@@ -72,18 +72,18 @@ class Reporter {
   std::optional<ApiCall> next_of_condition(Instant now);
   std::optional<ApiCall> next_of_faults(Instant now);
   ApiCall call_for(const Report& report, Instant now) const;
-  /// Whether it is one for all that are asked: then nobody asks for a while.
+  /// Tells whether the answer is a trouble of the whole server: then nobody asks for a while.
   bool is_trouble_of_server(const ApiAnswer& answer, Instant now);
   void on_node(const ApiAnswer& answer, Instant now);
   void on_condition(const ApiAnswer& answer, Instant now);
   void on_fault(Report& report, const ApiAnswer& answer, Instant now);
   void on_pods(Report& report, const ApiAnswer& answer, Instant now);
-  /// Where it has been looked for long enough.
+  /// Gives a pod up that has been looked for long enough.
   static void look_no_longer_for_pod(Report& report, Instant now);
   void on_told(Report& report, const ApiAnswer& answer);
   bool is_annotated_later(const Report& report) const;
   void drop_done(Instant now);
-  /// Once, until there is something else to say of it.
+  /// Says the line once, until there is something else to say of it.
   void say(const std::string& of, const std::string& line);
 
   std::string node_;
@@ -99,9 +99,9 @@ class Reporter {
   std::optional<KnownCondition> known_;
   Pause of_condition_;
 
-  std::set<std::string> known_faults_;  ///< by their events' names
+  std::set<std::string> known_faults_;  ///< keyed by their events' names
   std::deque<Report> reports_;
-  std::map<std::string, std::int64_t> annotated_;  ///< by the pod's uid: when its last fault was
+  std::map<std::string, std::int64_t> annotated_;  ///< keyed by the pod's uid: when its last fault was
 
   Pause of_server_;
   Asked asked_ = Asked::Nothing;

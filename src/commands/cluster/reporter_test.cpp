@@ -28,9 +28,10 @@ class ReporterTest : public testing::Test {
   Reporter reporter{"n1", std::chrono::seconds(30)};
   link::StatusView status;
   std::vector<std::string> calls;   ///< "GET /api/v1/nodes/n1"
-  std::vector<std::string> bodies;  ///< of the same
+  std::vector<std::string> bodies;  ///< bodies of the same calls
   std::vector<std::string> lines;
-  std::map<std::string, std::vector<ApiAnswer>> answers;  ///< by a part of the call; the last one stays
+  /// keyed by a part of the call; the last answer stays
+  std::map<std::string, std::vector<ApiAnswer>> answers;
 
   ReporterTest() {
     status.domains = {{"a", "GPU-1", "serving"}, {"b", "GPU-1", "serving"}};
@@ -53,7 +54,7 @@ class ReporterTest : public testing::Test {
     }
     return {404, "{}"};
   }
-  /// What the agent says now, and all that follows at once.
+  /// Hears what the agent says now, and does all that follows at once.
   void hear() {
     reporter.agent_said(status, now);
     send();
@@ -306,7 +307,7 @@ TEST_F(ReporterTest, ATokenThatIsRefusedIsOneLineAndTriedAgain) {
                   "the API server answers", "node n1 has FirebreakDomainFault=True: domain a is draining"));
 }
 
-/// Each answer that one call may get, and none is to keep the others from being told.
+/// Answers that one call may get: none of them is to keep the others from being told.
 class OneCallRefused : public ReporterTest, public testing::WithParamInterface<int> {};
 
 TEST_P(OneCallRefused, OfTheConditionIsNoneOfFaults) {
@@ -368,7 +369,7 @@ TEST_F(ReporterTest, PodsThatCannotBeListedKeepNoFaultFromBeingTold) {
   }
 }
 
-// It waits for its pods too long, say, and answers all else.
+// The server waits for its pods too long, say, and answers everything else.
 TEST_F(ReporterTest, PodsThatTheServerDoesNotComeToKeepNoFaultFromBeingTold) {
   for (const int status : {0, 429, 503}) {
     settle();

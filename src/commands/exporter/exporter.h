@@ -15,14 +15,14 @@ namespace firebreak::exporter {
 class Exporter {
  public:
   struct Surroundings {
-    std::function<Result<std::string>()> ask;      ///< for the status
+    std::function<Result<std::string>()> ask;      ///< asks for the status
     std::function<void(const std::string&)> tell;  ///< one line for a person
   };
   /// `version`: of this program.
   Exporter(std::string version, Surroundings surroundings)
       : version_(std::move(version)), at_(std::move(surroundings)) {}
 
-  /// All metrics, in Prometheus' text format.
+  /// Writes all metrics in Prometheus' text format.
   std::string text() const;
 
  private:
@@ -31,7 +31,7 @@ class Exporter {
   std::string version_;
   Surroundings at_;
   mutable std::mutex mutex_;  ///< guards the next one
-  mutable std::string said_;  ///< once, until there is something else to say
+  mutable std::string said_;  ///< line that was said, until there is something else to say
 };
 
 }  // namespace firebreak::exporter

@@ -10,7 +10,7 @@
 namespace firebreak::exporter {
 namespace {
 
-/// Of the text format, version 0.0.4.
+/// Type of the text format, version 0.0.4.
 constexpr const char* content_type = "text/plain; version=0.0.4; charset=utf-8";
 
 class TextHandler final : public CivetHandler {
@@ -28,7 +28,7 @@ class TextHandler final : public CivetHandler {
   HttpServer::Text text_;
 };
 
-/// It may be asked by whoever reaches it: one at a time, and nobody for long.
+/// Anybody who reaches it may ask: one at a time, and nobody for long.
 std::vector<std::string> options_for(const std::string& listen) {
   return {"listening_ports", listen, "num_threads", "1", "request_timeout_ms", "10000"};
 }

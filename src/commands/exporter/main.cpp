@@ -26,7 +26,7 @@ Result<std::string> ask(const std::string& socket_path) {
 
 void tell(const std::string& line) { fmt::print(stderr, "firebreak-exporter: {}\n", line); }
 
-/// Others answer; we wait for the end.
+/// Threads of the server answer; we wait for the end.
 Status serve(const Options& options) {
   if (auto held = os::hold_signals({SIGINT, SIGTERM}); !held) return held;
   const auto loop = os::EventLoop::create();

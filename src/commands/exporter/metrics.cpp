@@ -71,7 +71,7 @@ MetricFamily single(MetricType type, const char* name, const char* help, double 
 
 // --- domains
 
-/// Also of the domain for anchors: while it takes nobody no program starts with a spare.
+/// The domain for anchors counts as well: while it takes nobody no program starts with a spare.
 MetricFamily domain_states(const json& status) {
   Family states(MetricType::Gauge, "firebreak_domain_state",
                 "1 for the state in which an MPS domain is, 0 for the others; serving takes clients.");
@@ -152,7 +152,7 @@ MetricFamily promotion_times(const json& counts) {
 
 // --- tenants
 
-/// Only who calls firebreak.h can have a standby.
+/// Programs that call firebreak.h alone can have a standby.
 bool can_be_protected(const json& tenant) {
   const std::string phase = word_of(tenant, "phase");
   return phase != "empty" && phase != "finished" && !phase.empty();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What firebreak-k8s is told on its command line.
+/// The command line of firebreak-k8s.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -11,7 +11,8 @@
 namespace firebreak::k8s {
 namespace {
 
-/// Of its own: one that gRPC keeps for the same path would wait for minutes after it was refused once.
+/// Makes a channel of its own: one that gRPC keeps for the same path would wait for minutes after it was
+/// refused once.
 std::shared_ptr<grpc::Channel> channel_to(const std::string& socket_path) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);

@@ -15,7 +15,7 @@ class Kubelet {
  public:
   explicit Kubelet(std::string folder) : folder_(std::move(folder)) {}
 
-  /// Of a file there; empty: there is none.
+  /// Finds a file there; empty: there is none.
   std::optional<SocketIdentity> find(const std::string& name) const;
   std::optional<SocketIdentity> find_its_socket() const { return find("kubelet.sock"); }
   std::string path(const std::string& name) const { return folder_ + "/" + name; }
@@ -27,7 +27,7 @@ class Kubelet {
   std::string folder_;
 };
 
-/// Whether somebody serves gRPC at that socket.
+/// Tells whether somebody serves gRPC at that socket.
 bool is_served(const std::string& socket_path, Milliseconds timeout);
 
 }  // namespace firebreak::k8s

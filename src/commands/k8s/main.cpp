@@ -52,7 +52,7 @@ std::function<Result<cluster::ApiAccess>()> access_of(const PluginOptions& optio
   return [] { return cluster::access_in_pod(variable); };
 }
 
-/// As a kubelet calls its node where nobody has told it: a path and a name of events are made of it.
+/// Names the node as a kubelet does where nobody has told it: a path and a name of events are made of it.
 Result<std::string> node_name_of(const PluginOptions& options) {
   std::string name = options.node_name.empty() ? os::host_name() : options.node_name;
   bool is_name = !name.empty();
@@ -139,7 +139,7 @@ int main(int argument_count, char** arguments) {
     return 1;
   }
   set_up_logging("firebreak-k8s");
-  gpr_set_log_function([](gpr_log_func_args*) {});  // what goes wrong is in our own lines
+  gpr_set_log_function([](gpr_log_func_args*) {});  // our own lines say what goes wrong
   const Status served = k8s::serve(options);
   if (served) return 0;
   k8s::tell(to_string(served.error()));

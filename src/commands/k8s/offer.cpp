@@ -9,7 +9,7 @@
 namespace firebreak::k8s {
 namespace {
 
-/// Of several the first is the one that its programs begin in.
+/// Finds them all; programs begin in the first one.
 Result<std::vector<const OfferedSeat*>> find_all(const Offer& offer, std::vector<std::string> ids) {
   std::ranges::sort(ids);
   if (ids.empty()) return fail(ErrorCode::InvalidArgument, "no seat is named");

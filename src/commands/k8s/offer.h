@@ -29,8 +29,8 @@ struct Offer {
 /// Whoever answers the kubelet has one as it was at one time.
 using SharedOffer = std::shared_ptr<const Offer>;
 
-/// What a container gets whose seats those are. With seats in several domains it can reach all of these, and
-/// its environment names the first, a healthy one if it can be. NotFound: there is no such seat.
+/// Makes the grant of a container with those seats. With seats in several domains it can reach all of these,
+/// and its environment names the first, a healthy one if it can be. NotFound: there is no such seat.
 /// InvalidArgument: a seat is named twice, or none is. Unavailable: no agent has answered yet.
 Result<seats::SeatGrant> grant_for(const Offer& offer, std::vector<std::string> ids);
 

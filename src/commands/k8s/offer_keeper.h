@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What is offered, by what the agent says and by how long it has said nothing. Pure.
+/// Decides what is offered, by what the agent says and by how long it has said nothing. Pure.
 #pragma once
 
 #include <cstdint>
@@ -15,22 +15,23 @@ namespace firebreak::k8s {
 
 struct OfferRules {
   std::string agent_socket;  ///< the tenants' one lies beside it
-  /// Whether a domain's directories are to be mounted (seats::check_directory); null: they are not looked at.
+  /// Tells whether a domain's directories are to be mounted (seats::check_directory); null: they are not
+  /// looked at.
   std::function<Status(const seats::SeatDomain&)> check_directory = nullptr;
   std::uint32_t seats_of_domain = 1;
-  /// So long after its last word an agent that is away, as in a restart or an upgrade, changes nothing: MPS
-  /// domains live on without it. Then nobody knows how they are, and no seat is healthy.
+  /// Time for which an agent that is away, as in a restart or an upgrade, changes nothing: MPS domains live
+  /// on without it. Then nobody knows how they are, and no seat is healthy.
   Nanoseconds agent_patience{0};
   std::string guard_library;  ///< as of CommonGrant
   std::string shared_memory;
 };
 
-/// For one thread; the offers that it gives out are everybody's.
+/// Keeps the offer, for one thread; the offers that it gives out are everybody's.
 class OfferKeeper {
  public:
   explicit OfferKeeper(OfferRules rules);
 
-  /// Whether the offer is another one now. A domain whose name is no device's has no seats, nor has one whose
+  /// Tells whether the offer has changed. A domain whose name is no device's has no seats, nor has one whose
   /// directories are not to be mounted, and none has any where the tenants' socket lies elsewhere.
   bool agent_said(const link::StatusView& status, Monotonic now);
   bool agent_is_away(Monotonic now);

@@ -116,7 +116,7 @@ TEST_F(OfferKeeperTest, ADomainThatIsGoneAndOneWithAnOddNameHaveNoSeats) {
   EXPECT_THAT(healthy(), ElementsAre("b-1", "b-2"));
 }
 
-// Of an agent that was taken over: no file of its choice is mounted.
+// An agent that was taken over gets no file of its choice mounted.
 TEST_F(OfferKeeperTest, WhereTheTenantsSocketLiesElsewhereNothingIsOffered) {
   said();
   for (const char* elsewhere :

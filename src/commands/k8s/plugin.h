@@ -16,7 +16,8 @@
 
 namespace firebreak::k8s {
 
-/// For one thread, which looks again and again. Neither has to be there, and each may come anew.
+/// The device plugin, for one thread, which looks again and again. Neither kubelet nor agent has to be there,
+/// and each may come anew.
 class Plugin {
  public:
   /// Its socket's name, in the kubelet's folder.
@@ -36,7 +37,7 @@ class Plugin {
   void look();
 
  private:
-  /// Each once, until there is something else to say.
+  /// Says each thing once, until there is something else to say.
   class Teller {
    public:
     void say(const Surroundings& at, const std::string& line);
@@ -54,7 +55,7 @@ class Plugin {
   Kubelet kubelet_;
   Registration registration_;
   std::unique_ptr<PluginServer> server_;         ///< null: nobody has asked for it yet
-  std::optional<SocketIdentity> server_socket_;  ///< as it was made
+  std::optional<SocketIdentity> server_socket_;  ///< identity of the socket when it was made
   Teller of_agent_;
   Teller of_seats_;
   Teller of_kubelet_;

@@ -17,7 +17,7 @@
 namespace firebreak::k8s {
 namespace {
 
-/// For whoever serves there to answer, and for calls under way to end.
+/// Time for a server at that socket to answer, and for calls under way to end.
 constexpr Milliseconds answer_patience{500};
 
 v1beta1::ListAndWatchResponse list_of(const Offer& offer) {
@@ -104,8 +104,8 @@ class Stream final : public grpc::ServerWriteReactor<v1beta1::ListAndWatchRespon
   v1beta1::ListAndWatchResponse list_;
 };
 
-/// What is offered, and who is told of it. Thread safe. Streams are written to and finished without its lock:
-/// one that is being written to is finished only afterwards, so that it lives so long.
+/// Holds what is offered, and who is told of it. Thread safe. Streams are written to and finished without its
+/// lock: one that is being written to is finished only afterwards, so that it lives so long.
 class Board {
  public:
   explicit Board(SharedOffer offer) : offer_(std::move(offer)) {}

@@ -11,7 +11,8 @@
 
 namespace firebreak::k8s {
 
-/// On threads of gRPC's, until it goes; streams end then. publish() and watchers() may be called by any one.
+/// Serves on threads of gRPC's, until it goes; streams end then. publish() and watchers() may be called by
+/// any one.
 class PluginServer {
  public:
   /// Takes the place of a socket that is there and that nobody serves. Unavailable: somebody does, or the
@@ -19,7 +20,7 @@ class PluginServer {
   static Result<std::unique_ptr<PluginServer>> listen(const std::string& socket_path, SharedOffer offer);
   virtual ~PluginServer() = default;
 
-  /// From now on that is answered, and every open ListAndWatch is told.
+  /// Answers with that offer from now on, and tells every open ListAndWatch.
   virtual void publish(SharedOffer offer) = 0;
   /// How many streams of ListAndWatch are open.
   virtual std::size_t watchers() const = 0;

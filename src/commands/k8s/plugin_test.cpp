@@ -108,7 +108,7 @@ TEST_F(PluginTest, SeatsOfADomainAreUnhealthyUntilItServesAgain) {
 TEST_F(PluginTest, AKubeletThatRestartsIsRegisteredWithAgain) {
   register_with_kubelet();
   for (int i = 0; i < 3; ++i) {
-    start_kubelet();  // it takes our socket away
+    start_kubelet();  // this kubelet takes our socket away
     be_in(i % 2 == 0 ? "draining" : "serving");
     EXPECT_TRUE(kubelet->wait_for_health(i % 2 == 0 ? b_healthy : all_healthy));
     EXPECT_EQ(kubelet->registrations().size(), 1u);
@@ -142,7 +142,7 @@ TEST_F(PluginTest, AStreamThatTheKubeletLostIsAskedForAgain) {
 
 TEST_F(PluginTest, EachOfSeveralStreamsIsToldOfEveryChange) {
   register_with_kubelet();
-  kubelet->watch();  // as after a second registration
+  kubelet->watch();  // a second registration would do the same
   ASSERT_TRUE(kubelet->wait([this] { return kubelet->lists() == std::vector<std::size_t>{1, 1}; }));
   be_in("draining");
   EXPECT_TRUE(kubelet->wait([this] { return kubelet->lists() == std::vector<std::size_t>{2, 2}; }));

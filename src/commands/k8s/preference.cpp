@@ -12,13 +12,13 @@
 namespace firebreak::k8s {
 namespace {
 
-/// Of one domain.
+/// Seats of one domain.
 struct Stock {
   std::vector<std::string> left;
   std::size_t taken = 0;
 };
 
-/// By GPU and domain; what we do not know is of a GPU that comes last.
+/// Seats by GPU and domain; those that we do not know are of a GPU that comes last.
 class Stocks {
  public:
   Stocks(const Offer& offer, const std::vector<std::string>& available) : offer_(offer) {
@@ -46,7 +46,7 @@ class Stocks {
   }
 
  private:
-  using Gpu = std::pair<bool, std::string>;  ///< whether it is unknown, its UUID
+  using Gpu = std::pair<bool, std::string>;  ///< pairs whether it is unknown with its UUID
 
   Gpu gpu_of(const std::string& id) const {
     const OfferedSeat* seat = offer_.find(id);

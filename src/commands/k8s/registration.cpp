@@ -6,7 +6,8 @@
 namespace firebreak::k8s {
 
 bool Registration::is_due(const KubeletLook& look, Monotonic now) {
-  if (look.kubelet != with_) {  // another one, or the first: it is not to wait for what an earlier one did
+  // a different kubelet, or the first: it is not to wait for what an earlier one did
+  if (look.kubelet != with_) {
     with_ = look.kubelet;
     is_registered_ = false;
     not_before_ = now;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// When to register with the kubelet, and when again. Pure.
+/// Decides when to register with the kubelet, and when again. Pure.
 #pragma once
 
 #include <compare>
@@ -33,9 +33,10 @@ class Registration {
   /// Nobody watches: so long a kubelet may take between its answer and its ListAndWatch, or to come back.
   static constexpr Nanoseconds watch_patience = Milliseconds(5'000);
 
-  /// Whether to register now.
+  /// Tells whether to register now.
   bool is_due(const KubeletLook& look, Monotonic now);
-  /// What came of it; each try that fails or that nobody answers by a stream doubles the pause to the next.
+  /// Notes what came of it; each try that fails or that nobody answers by a stream doubles the pause to the
+  /// next.
   void note(bool is_registered, Monotonic now);
 
  private:

@@ -17,7 +17,7 @@ class RegistrationTest : public testing::Test {
     registration.note(is_registered, clock.now());
     look.has_own_socket = true;
   }
-  /// And it watches.
+  /// Registers, and the kubelet watches.
   void register_with(std::uint64_t inode) {
     look.kubelet = SocketIdentity{1, inode, 0};
     ASSERT_TRUE(is_due());

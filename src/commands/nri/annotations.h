@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What a pod's annotations ask for one of its containers. Pure.
+/// Reads what a pod's annotations ask for one of its containers. Pure.
 #pragma once
 
 #include <map>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What firebreak-nri is told on its command line.
+/// The command line of firebreak-nri.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -16,7 +16,8 @@
 
 namespace firebreak::nri {
 
-/// Where the runtime calls the plugin, and where the plugin calls the runtime (NRI's pkg/net/multiplex).
+/// Number of the connection where the runtime calls the plugin, and of the one where the plugin calls the
+/// runtime (NRI's pkg/net/multiplex).
 inline constexpr std::uint32_t plugin_connection = 1;
 inline constexpr std::uint32_t runtime_connection = 2;
 
@@ -37,16 +38,17 @@ struct TtrpcMessage {
   bool operator==(const TtrpcMessage&) const = default;
 };
 
-/// As it is sent. `data` has at most most_data_bytes.
+/// Encodes it as it is sent. `data` has at most most_data_bytes.
 std::string encode(const TtrpcMessage& message);
 
-/// For one thread. Keeps what is not whole yet, of which there is never more than twice most_data_bytes.
+/// Reads frames, for one thread. Keeps what is not whole yet, of which there is never more than twice
+/// most_data_bytes.
 class FrameReader {
  public:
   /// The messages that are whole now, in their order. What belongs to a connection that we do not have is
   /// skipped, as runtimes do. Protocol: too large, and so it stays.
   Result<std::vector<TtrpcMessage>> read(std::string_view bytes);
-  /// Whether something has begun and is not whole.
+  /// Tells whether something has begun and is not whole.
   bool is_in_midst() const;
 
  private:

@@ -12,7 +12,7 @@ using testing::IsEmpty;
 
 using namespace std::string_literals;
 
-// By hand, after PROTOCOL.md of ttrpc and pkg/net/multiplex of NRI.
+// Written by hand, after PROTOCOL.md of ttrpc and pkg/net/multiplex of NRI.
 const std::string one_bytes =
     "\0\0\0\x01"
     "\0\0\0\x0d"

@@ -41,7 +41,7 @@ void OfferWatch::work() {
     lock.lock();
     offer_ = keeper_.offer();
     actives_ = heard_;
-    lock.unlock();  // what is told is so by now
+    lock.unlock();  // the offer that is told is so by now
     say(said_of_agent_, status ? "the agent answers" : to_string(status.error()));
     say(said_of_seats_, keeper_.described());
     lock.lock();

@@ -29,7 +29,7 @@ class OfferWatch {
   /// Waits for the answer that is under way.
   ~OfferWatch();
 
-  /// As it is now; any thread. Never null.
+  /// Gives the offer as it is now; any thread. Never null.
   k8s::SharedOffer offer() const;
   /// Empty while the agent does not answer; any thread.
   Actives actives() const;

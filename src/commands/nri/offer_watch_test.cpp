@@ -9,7 +9,7 @@
 namespace firebreak::nri {
 namespace {
 
-/// By what the thread asks: an answer each time it is let go on.
+/// Answers the thread's question each time it is let go on.
 class OfferWatchTest : public testing::Test {
  protected:
   bool until(const std::function<bool()>& holds) const {

@@ -13,7 +13,7 @@ namespace firebreak::nri {
 namespace {
 
 constexpr std::size_t most_bytes_at_once = std::size_t{256} * 1024;
-/// Of answers that a runtime does not read.
+/// Limit of answers that a runtime does not read.
 constexpr std::size_t most_unsent_bytes = std::size_t{16} * 1024 * 1024;
 
 }  // namespace

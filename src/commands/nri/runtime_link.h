@@ -15,12 +15,12 @@
 
 namespace firebreak::nri {
 
-/// For the loop's thread.
+/// The link to a runtime, for the loop's thread.
 class RuntimeLink {
  public:
-  /// So long a runtime may take until it has taken us and has configured us.
+  /// Time that a runtime may take until it has taken us and has configured us.
   static constexpr Nanoseconds registration_patience = Milliseconds(10'000);
-  /// Between tries, as long as it takes nobody or ends us before it has taken us: doubled each time.
+  /// Pause between tries, as long as it takes nobody or ends us before it has taken us: doubled each time.
   static constexpr Nanoseconds first_pause = Milliseconds(500);
   static constexpr Nanoseconds longest_pause = Milliseconds(30'000);
 
@@ -51,7 +51,7 @@ class RuntimeLink {
   std::string said_;
   os::Fd connection_;
   std::optional<PluginSession> session_;
-  os::Watch watch_;  ///< before what it watches is closed
+  os::Watch watch_;  ///< ends before what it watches is closed
   std::string unsent_;
   Monotonic connected_at_{};
   Monotonic not_before_{};
