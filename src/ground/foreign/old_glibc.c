@@ -29,18 +29,24 @@ int __wrap_fesetround(int mode) { return mode; }  // not 0: only that one is the
 
 // In libdl.so.2 before glibc 2.34.
 int old_dladdr(const void* address, Dl_info* info);
+int old_dlclose(void* library);
 char* old_dlerror(void);
+int old_dlinfo(void* library, int request, void* answer);
 void* old_dlopen(const char* file, int flags);
 void* old_dlsym(void* handle, const char* name);
 void* old_dlvsym(void* handle, const char* name, const char* version);
 __asm__(".symver old_dladdr, dladdr@GLIBC_2.2.5");
+__asm__(".symver old_dlclose, dlclose@GLIBC_2.2.5");
 __asm__(".symver old_dlerror, dlerror@GLIBC_2.2.5");
+__asm__(".symver old_dlinfo, dlinfo@GLIBC_2.3.3");
 __asm__(".symver old_dlopen, dlopen@GLIBC_2.2.5");
 __asm__(".symver old_dlsym, dlsym@GLIBC_2.2.5");
 __asm__(".symver old_dlvsym, dlvsym@GLIBC_2.2.5");
 
 int __wrap_dladdr(const void* address, Dl_info* info) { return old_dladdr(address, info); }
+int __wrap_dlclose(void* library) { return old_dlclose(library); }
 char* __wrap_dlerror(void) { return old_dlerror(); }
+int __wrap_dlinfo(void* library, int request, void* answer) { return old_dlinfo(library, request, answer); }
 void* __wrap_dlopen(const char* file, int flags) { return old_dlopen(file, flags); }
 void* __wrap_dlsym(void* handle, const char* name) { return old_dlsym(handle, name); }
 void* __wrap_dlvsym(void* handle, const char* name, const char* version) {
@@ -68,6 +74,7 @@ int old_pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void
 int old_pthread_detach(pthread_t thread);
 int old_pthread_join(pthread_t thread, void** result);
 int old_pthread_key_create(pthread_key_t* key, void (*destroy)(void*));
+int old_pthread_key_delete(pthread_key_t key);
 int old_pthread_mutex_timedlock(pthread_mutex_t* mutex, const struct timespec* until);
 int old_pthread_once(pthread_once_t* once, void (*run)(void));
 int old_pthread_rwlock_rdlock(pthread_rwlock_t* lock);
@@ -79,6 +86,7 @@ __asm__(".symver old_pthread_create, pthread_create@GLIBC_2.2.5");
 __asm__(".symver old_pthread_detach, pthread_detach@GLIBC_2.2.5");
 __asm__(".symver old_pthread_join, pthread_join@GLIBC_2.2.5");
 __asm__(".symver old_pthread_key_create, pthread_key_create@GLIBC_2.2.5");
+__asm__(".symver old_pthread_key_delete, pthread_key_delete@GLIBC_2.2.5");
 __asm__(".symver old_pthread_mutex_timedlock, pthread_mutex_timedlock@GLIBC_2.2.5");
 __asm__(".symver old_pthread_once, pthread_once@GLIBC_2.2.5");
 __asm__(".symver old_pthread_rwlock_rdlock, pthread_rwlock_rdlock@GLIBC_2.2.5");
@@ -97,6 +105,10 @@ int __wrap_pthread_join(pthread_t thread, void** result) { return old_pthread_jo
 int __wrap___pthread_key_create(pthread_key_t* key, void (*destroy)(void*)) {
   return old_pthread_key_create(key, destroy);
 }
+int __wrap_pthread_key_create(pthread_key_t* key, void (*destroy)(void*)) {
+  return old_pthread_key_create(key, destroy);
+}
+int __wrap_pthread_key_delete(pthread_key_t key) { return old_pthread_key_delete(key); }
 int __wrap_pthread_once(pthread_once_t* once, void (*run)(void)) { return old_pthread_once(once, run); }
 int __wrap_pthread_rwlock_rdlock(pthread_rwlock_t* lock) { return old_pthread_rwlock_rdlock(lock); }
 int __wrap_pthread_rwlock_unlock(pthread_rwlock_t* lock) { return old_pthread_rwlock_unlock(lock); }

@@ -3,7 +3,9 @@
 /// makes then say in which of the two a function is. Before 2.30 glibc looks nowhere else; now both are
 /// empty, and it finds it.
 void dladdr(void);
+void dlclose(void);
 void dlerror(void);
+void dlinfo(void);
 void dlopen(void);
 void dlsym(void);
 void dlvsym(void);
@@ -11,6 +13,7 @@ void pthread_create(void);
 void pthread_detach(void);
 void pthread_join(void);
 void pthread_key_create(void);
+void pthread_key_delete(void);
 void pthread_mutex_timedlock(void);
 void pthread_once(void);
 void pthread_rwlock_rdlock(void);
@@ -20,7 +23,9 @@ void pthread_setname_np(void);
 void pthread_sigmask(void);
 
 void dladdr(void) {}
+void dlclose(void) {}
 void dlerror(void) {}
+void dlinfo(void) {}
 void dlopen(void) {}
 void dlsym(void) {}
 void dlvsym(void) {}
@@ -28,6 +33,7 @@ void pthread_create(void) {}
 void pthread_detach(void) {}
 void pthread_join(void) {}
 void pthread_key_create(void) {}
+void pthread_key_delete(void) {}
 void pthread_mutex_timedlock(void) {}
 void pthread_once(void) {}
 void pthread_rwlock_rdlock(void) {}

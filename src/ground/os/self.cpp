@@ -25,6 +25,7 @@
 #include <utility>
 
 #include "ground/os/fd.h"
+#include "ground/os/library_behind.h"
 
 namespace firebreak::os {
 
@@ -232,7 +233,7 @@ std::optional<PrivateLibrary::Origin> PrivateLibrary::origin_of(const void* addr
   return origin;
 }
 
-Result<PrivateLibrary> PrivateLibrary::load(const std::string& library, unsigned int copy) {
+Result<std::string> copy_of_library(const std::string& library, unsigned int copy) {
   const Fd file(::open(library.c_str(), O_RDONLY | O_CLOEXEC));
   struct stat status {};
   if (!file || ::fstat(file.get(), &status) != 0) return fail_errno("open " + library, errno);
@@ -250,10 +251,16 @@ Result<PrivateLibrary> PrivateLibrary::load(const std::string& library, unsigned
     const Status copied = make_copy(file.get(), static_cast<std::size_t>(status.st_size), *folder, path);
     if (!copied) return propagate(copied);
   }
-  void* const handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  return path;
+}
+
+Result<PrivateLibrary> PrivateLibrary::load(const std::string& library, unsigned int copy) {
+  const auto path = copy_of_library(library, copy);
+  if (!path) return propagate(path);
+  void* const handle = ::dlopen(path->c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
     const char* const why = ::dlerror();  // begins with the library's name
-    return fail(ErrorCode::NotFound, why != nullptr ? why : "cannot load " + path);
+    return fail(ErrorCode::NotFound, why != nullptr ? why : "cannot load " + *path);
   }
   return PrivateLibrary(handle);
 }
@@ -295,6 +302,11 @@ std::thread start_background_thread(const std::string& name, std::function<void(
   std::thread thread(std::move(run));
   ::pthread_setname_np(thread.native_handle(), name.substr(0, 15).c_str());
   return thread;
+}
+
+int without_signals(const std::function<int()>& start) {
+  const SignalsHeld held;
+  return start();
 }
 
 Status start_detached_thread(const std::string& name, std::function<void()> run) {

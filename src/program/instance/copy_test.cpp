@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+/// A copy of a library that takes all that a driver takes, and is thrown away whole.
+#include "program/instance/copy.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <thread>
+
+#include "program/instance/window.h"
+
+namespace firebreak::instance {
+namespace {
+
+std::size_t count_in(const std::string& folder) {
+  std::size_t count = 0;
+  for ([[maybe_unused]] const auto& each : std::filesystem::directory_iterator(folder)) ++count;
+  return count;
+}
+std::size_t descriptors() { return count_in("/proc/self/fd"); }
+std::size_t threads() { return count_in("/proc/self/task"); }
+std::string maps() {
+  std::ifstream file("/proc/self/maps");
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+std::size_t lines_of(const std::string& text) {
+  return static_cast<std::size_t>(std::ranges::count(text, '\n'));
+}
+
+class Copy : public testing::Test {
+ protected:
+  void SetUp() override {
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+    GTEST_SKIP() << "a sanitizer wants its own functions in front of all";
+#endif
+  }
+  static std::unique_ptr<DriverCopy> load(DriverCopy::Variables variables = {}) {
+    auto copy = DriverCopy::load(FIREBREAK_GREEDY_LIBRARY, std::move(variables));
+    EXPECT_TRUE(copy) << to_string(copy.error());
+    return copy ? std::move(*copy) : nullptr;
+  }
+  template <class Function>
+  static Function* function(const DriverCopy& copy, const char* name) {
+    return reinterpret_cast<Function*>(copy.symbol(name));
+  }
+  static void begin(const DriverCopy& copy) { EXPECT_EQ(function<int()>(copy, "greedy_begin")(), 4); }
+};
+
+TEST_F(Copy, WhatItTakesIsKnownWhenItHappens) {
+  const auto copy = load();
+  const TakenCounts at_first = copy->counts();
+  EXPECT_EQ(at_first.threads, 0U);
+  const std::size_t threads_before = threads();
+  begin(*copy);
+  const TakenCounts then = copy->counts();
+  EXPECT_EQ(then.threads, 4U);
+  EXPECT_EQ(threads(), threads_before + 4);
+  EXPECT_GE(then.descriptors, 5U);
+  EXPECT_EQ(then.mapped_bytes, (std::size_t{1} << 20) + (std::size_t{3} << 20));
+  EXPECT_EQ(then.mappings, 3U);
+  EXPECT_TRUE(copy->throw_away().is_gone);
+}
+
+TEST_F(Copy, NothingIsLeftOfOneThatIsThrownAway) {
+  const auto round = [] {
+    const auto copy = load();
+    begin(*copy);
+    const Thrown thrown = copy->throw_away();
+    EXPECT_TRUE(thrown.is_fence);
+    EXPECT_TRUE(thrown.is_gone);
+  };
+  round();
+  const std::size_t descriptors_before = descriptors();
+  const std::size_t threads_before = threads();
+  const std::size_t lines_before = lines_of(maps());
+  constexpr std::size_t rounds = 40;
+  for (std::size_t i = 0; i < rounds; ++i) round();
+  EXPECT_EQ(descriptors(), descriptors_before);
+  EXPECT_EQ(threads(), threads_before);
+  EXPECT_LE(lines_of(maps()), lines_before + 8) << maps();
+  EXPECT_EQ(maps().find("greedy"), std::string::npos) << maps();
+}
+
+TEST_F(Copy, ManyAreThereAtOnceAndEachIsItsOwn) {
+  const auto first = load({{"WHOSE", "first"}});
+  const auto second = load({{"WHOSE", "second"}});
+  const auto whose = [](const DriverCopy& copy) {
+    return std::string(function<const char*(const char*)>(copy, "greedy_variable")("WHOSE"));
+  };
+  EXPECT_EQ(whose(*first), "first");
+  EXPECT_EQ(whose(*second), "second");
+  EXPECT_STREQ(function<const char*()>(*second, "greedy_first_of_environ")(), "WHOSE=second");
+  EXPECT_EQ(::getenv("WHOSE"), nullptr);
+  begin(*first);
+  begin(*second);
+  EXPECT_TRUE(first->throw_away().is_gone);
+  EXPECT_EQ(second->counts().threads, 4U);
+  EXPECT_EQ(whose(*second), "second");
+  EXPECT_TRUE(second->throw_away().is_gone);
+}
+
+TEST_F(Copy, OnlySoManyAreThereAtOnce) {
+  std::vector<std::unique_ptr<DriverCopy>> all;
+  while (all.size() < places_max) all.push_back(load());
+  const auto one_more = DriverCopy::load(FIREBREAK_GREEDY_LIBRARY, {});
+  ASSERT_FALSE(one_more);
+  EXPECT_EQ(one_more.error().code, ErrorCode::ResourceExhausted);
+  EXPECT_TRUE(all.back()->throw_away().is_gone);
+  all.back() = load();
+  for (const auto& each : all) EXPECT_TRUE(each->throw_away().is_gone);
+}
+
+TEST_F(Copy, WhatAThreadHasOfItEndsWithTheThreadWhileItIsThere) {
+  const auto copy = load();
+  std::thread(function<void()>(*copy, "greedy_set_value")).join();
+  EXPECT_EQ(function<int()>(*copy, "greedy_ended_values")(), 1);
+  EXPECT_TRUE(copy->throw_away().is_gone);
+}
+
+TEST_F(Copy, WhatAThreadHasOfOneThatIsGoneIsForgotten) {
+  const auto copy = load();
+  std::atomic<bool> has_value{false};
+  std::atomic<bool> may_end{false};
+  std::thread user([&] {
+    function<void()>(*copy, "greedy_set_value")();
+    has_value = true;
+    while (!may_end) std::this_thread::yield();
+  });
+  while (!has_value) std::this_thread::yield();
+  EXPECT_TRUE(copy->throw_away().is_gone);
+  may_end = true;
+  user.join();  // what would run now is not there
+}
+
+constinit std::atomic<bool> is_called_back{false};
+constinit std::atomic<bool> may_return{false};
+void be_the_program() {
+  Held::enter();
+  is_called_back = true;
+  while (!may_return) std::this_thread::yield();
+  Held::leave();
+}
+
+TEST_F(Copy, NobodyIsEndedInsideTheProgramsCode) {
+  const auto copy = load();
+  const std::size_t threads_before = threads();
+  const int open = function<int(const char*)>(*copy, "greedy_open")("/dev/null");
+  is_called_back = may_return = false;
+  function<void(void (*)())>(*copy, "greedy_call_back")(&be_the_program);
+  while (!is_called_back) std::this_thread::yield();
+  const Thrown thrown = copy->throw_away();
+  EXPECT_TRUE(thrown.is_fence) << "what it had of the GPU is gone";
+  EXPECT_FALSE(thrown.is_gone);
+  EXPECT_EQ(::fcntl(open, F_GETFD), -1);
+  EXPECT_EQ(threads(), threads_before + 1);
+  may_return = true;
+  while (!copy->throw_away().is_gone) {
+  }
+  EXPECT_EQ(threads(), threads_before);
+}
+
+constinit std::atomic<int> programs_signals{0};
+
+TEST_F(Copy, TheSignalStaysThePrograms) {
+  struct sigaction mine {};
+  mine.sa_handler = [](int) { programs_signals.fetch_add(1); };
+  ASSERT_EQ(::sigaction(Threads::signal(), &mine, nullptr), 0);
+  const auto copy = load();
+  begin(*copy);
+  EXPECT_TRUE(copy->throw_away().is_gone);
+  EXPECT_EQ(programs_signals, 0) << "none of its threads was meant";
+  ASSERT_EQ(::raise(Threads::signal()), 0);
+  EXPECT_EQ(programs_signals, 1);
+  ::signal(Threads::signal(), SIG_DFL);
+}
+
+TEST_F(Copy, ANumberThatIsAnotherFilesByNowStaysOpen) {
+  const auto copy = load();
+  const int number = function<int(const char*)>(*copy, "greedy_open")("/dev/null");
+  ASSERT_EQ(::close(number), 0);  // as a program that closes whatever it does not know
+  ASSERT_EQ(::open("/dev/zero", O_RDONLY), number);
+  EXPECT_TRUE(copy->throw_away().is_gone);
+  EXPECT_NE(::fcntl(number, F_GETFD), -1);
+  ::close(number);
+}
+
+TEST_F(Copy, WhatItHasGivenToSomebodyStaysOpen) {
+  const auto copy = load();
+  const int number = function<int(const char*)>(*copy, "greedy_open")("/dev/null");
+  copy->let_go(number);
+  EXPECT_TRUE(copy->throw_away().is_gone);
+  EXPECT_NE(::fcntl(number, F_GETFD), -1);
+  ::close(number);
+}
+
+TEST_F(Copy, AThreadOfOursInsideItEndsWithIt) {
+  const auto copy = load();
+  const std::size_t threads_before = threads();
+  std::atomic<bool> is_inside{false};
+  ASSERT_TRUE(copy->start_thread([&] {
+    is_inside = true;
+    while (true) ::pause();
+  }));
+  while (!is_inside) std::this_thread::yield();
+  EXPECT_TRUE(copy->throw_away().is_gone);
+  EXPECT_EQ(threads(), threads_before);
+}
+
+TEST(Window, IsNoPartOfTheMemoryMap) {
+  const std::string before = "4fffffe00000-500000000000 ---p 00000000 00:00 0 \n";
+  const std::string inside = "500000000000-504000000000 ---p 00000000 00:00 0 \n";
+  const std::string after = "540000000000-540000001000 rw-p 00000000 00:00 0 [x]";
+  EXPECT_EQ(without_window(before + inside + after), before + after);
+  EXPECT_EQ(without_window(""), "");
+  EXPECT_EQ(without_window("4fffffe00000-500200000000 ---p 0 00:00 0 x\n"),
+            "4fffffe00000-500000000000 ---p 0 00:00 0 x\n")
+      << "guard ranges that touch are one line";
+  EXPECT_EQ(without_window("4fffffe00000-540000200000 ---p\n" + after),
+            "4fffffe00000-500000000000 ---p\n540000000000-540000200000 ---p\n" + after);
+}
+
+TEST(Arena, GivesPiecesThatAreTheirOwners) {
+  Arena arena;
+  std::vector<std::pair<unsigned char*, std::size_t>> all;
+  for (std::size_t size = 1; size < 300'000; size = size * 3 / 2 + 1) {
+    for (const std::size_t alignment : {16U, 64U, 4096U}) {
+      auto* const piece = static_cast<unsigned char*>(arena.allocate(size, alignment));
+      ASSERT_NE(piece, nullptr);
+      EXPECT_EQ(reinterpret_cast<std::uintptr_t>(piece) % alignment, 0U);
+      EXPECT_GE(arena.usable_bytes(piece), size);
+      std::fill_n(piece, size, static_cast<unsigned char>(all.size()));
+      all.emplace_back(piece, size);
+    }
+  }
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    for (std::size_t at = 0; at < all[i].second; ++at)
+      ASSERT_EQ(all[i].first[at], static_cast<unsigned char>(i));
+    arena.give(all[i].first);
+  }
+  auto* const zeroed = static_cast<unsigned char*>(arena.allocate_zeroed(100'000));
+  for (std::size_t at = 0; at < 100'000; ++at) ASSERT_EQ(zeroed[at], 0);
+  EXPECT_FALSE(arena.holds(&arena));
+}
+
+TEST(Arena, WhatIsGivenIsTakenAgain) {
+  Arena arena;
+  void* const first = arena.allocate(1000);
+  arena.give(first);
+  EXPECT_EQ(arena.allocate(1000), first);
+  EXPECT_EQ(arena.allocate(std::size_t{1} << 40), nullptr);
+}
+
+}  // namespace
+}  // namespace firebreak::instance

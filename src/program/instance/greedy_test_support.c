@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+/// A library that takes from its process what a driver takes, from its constructor on, and gives nothing
+/// back. What runs of it where nothing may run any more ends the process.
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+extern char** environ;
+
+static pthread_key_t key;
+static int ended_values;
+static sem_t never;
+static void* kept;
+
+static void must_not_run(void) { abort(); }
+static void end_value(void* value) {
+  if (value != &ended_values) abort();
+  ended_values++;
+}
+
+__attribute__((constructor)) static void construct(void) {
+  kept = malloc(1000);
+  memset(kept, 1, 1000);
+  atexit(&must_not_run);
+  if (pthread_key_create(&key, &end_value) != 0) abort();
+}
+__attribute__((destructor)) static void destruct(void) { abort(); }
+
+static void* wait_for_events(void* unused) {
+  int both[2];
+  if (pipe(both) != 0) abort();
+  struct pollfd looked_at = {both[0], POLLIN, 0};
+  while (1) poll(&looked_at, 1, -1);
+  return unused;
+}
+static void* wait_for_word(void* unused) {
+  while (1) sem_wait(&never);
+  return unused;
+}
+static void* take_and_give(void* unused) {
+  FILE* out = fopen("/dev/null", "w");
+  while (1) {
+    char* text = malloc(64);
+    snprintf(text, 64, "%p", (void*)text);
+    fprintf(out, "%s\n", text);
+    free(text);
+  }
+  return unused;
+}
+static void* wait_without_signals(void* unused) {
+  sigset_t all;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, NULL);
+  while (1) pause();
+  return unused;
+}
+
+/// How many threads that started.
+int greedy_begin(void) {
+  sem_init(&never, 0, 0);
+  int both[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM, 0, both) != 0 || eventfd(0, 0) < 0 || dup(0) < 0) abort();
+  int memory = memfd_create("greedy", 0);
+  if (memory < 0 || ftruncate(memory, 1 << 20) != 0) abort();
+  if (mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0) == MAP_FAILED) abort();
+  char* anonymous = mmap(NULL, 4 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (anonymous == MAP_FAILED) abort();
+  memset(anonymous, 1, 4 << 20);
+  munmap(anonymous + (1 << 20), 1 << 20);  // in the middle
+  void* (*const all[])(void*) = {&wait_for_events, &wait_for_word, &take_and_give, &wait_without_signals};
+  int started = 0;
+  for (unsigned i = 0; i < sizeof all / sizeof *all; i++) {
+    pthread_t thread;
+    started += pthread_create(&thread, NULL, all[i], NULL) == 0;
+    if (i % 2 == 0) pthread_detach(thread);
+  }
+  return started;
+}
+
+void greedy_set_value(void) { pthread_setspecific(key, &ended_values); }
+int greedy_ended_values(void) { return ended_values; }
+const char* greedy_variable(const char* name) { return getenv(name); }
+const char* greedy_first_of_environ(void) { return environ[0]; }
+int greedy_open(const char* path) { return open(path, O_RDONLY); }
+
+static void (*called_back)(void);
+static void* call_back(void* unused) {
+  called_back();
+  while (1) pause();
+  return unused;
+}
+/// On a thread of its own.
+void greedy_call_back(void (*function)(void)) {
+  pthread_t thread;
+  called_back = function;
+  pthread_create(&thread, NULL, &call_back, NULL);
+}

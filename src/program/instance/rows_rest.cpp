@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Rows of the table of imports: the environment, and other libraries.
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <string_view>
+
+#include "ground/os/library_behind.h"
+#include "program/instance/rows.h"
+
+namespace firebreak::instance::rows {
+namespace {
+
+/// NVIDIA's debugger library, which a driver loads when it is to write a core dump.
+constexpr std::string_view debugger_name = "libcudadebugger.so";
+
+bool is_debugger(const char* file) {
+  const std::string_view path(file == nullptr ? "" : file);
+  return path.substr(path.rfind('/') + 1).starts_with(debugger_name);
+}
+
+}  // namespace
+
+char* variable(Taken& taken, const char* name) {
+  for (auto& [its_name, value] : taken.answers.variables) {
+    if (its_name == name) return value.data();
+  }
+  return std::getenv(name);
+}
+
+/// The debugger looks through the process for a library that is called libcuda.so, and asks the first that it
+/// finds: the program's own driver. So each copy of the driver gets a copy of the debugger, and that one is
+/// answered by its own driver. Without this an instance that is no program's own wrote no dump in a parked
+/// domain, and its calls answered CUDA_ERROR_UNKNOWN (H100, driver 580.159.04).
+void* load_library(Taken& taken, const char* file, int flags) {
+  if (is_debugger(file) && taken.load_debugger) {
+    if (void* const debugger = taken.load_debugger(file)) return debugger;
+  }
+  void* const library = os::real_dlopen(file, flags);
+  if (library != nullptr && library == taken.library) taken.references.fetch_add(1);
+  return library;
+}
+
+void* find_symbol(Taken&, void* library, const char* name) { return os::real_dlsym(library, name); }
+
+void* find_symbol_for_debugger(Taken& taken, void* library, const char* name) {
+  const bool is_drivers = name != nullptr && name[0] == 'c' && name[1] == 'u';
+  return os::real_dlsym(is_drivers ? taken.library : library, name);
+}
+
+void* find_version(Taken&, void* library, const char* name, const char* version) {
+  return ::dlvsym(library, name, version);
+}
+
+/// The debugger's goes with the driver.
+int unload_library(Taken& taken, void* library) {
+  if (library == taken.debugger.load()) return 0;
+  if (library == taken.library) taken.references.fetch_sub(1);
+  return os::real_dlclose(library);
+}
+
+}  // namespace firebreak::instance::rows

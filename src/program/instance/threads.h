@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The threads that one copy of a driver has started, which can be ended at any moment: a signal takes each
+/// back to where it began, from where it returns to the C library as any thread does. So the C library gets
+/// its stack and all else of it again, and no code of the driver's runs once more.
+#pragma once
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstdint>
+#include <list>
+#include <mutex>
+
+#include "ground/base/clock.h"
+#include "ground/base/result.h"
+
+namespace firebreak::instance {
+
+/// One thread of a copy's.
+struct CopyThread {
+  void* (*run)(void*) = nullptr;
+  void* argument = nullptr;
+  pthread_t id{};
+  std::atomic<pid_t> number{0};        ///< as Linux has it; 0: it has not begun
+  std::atomic<std::uint32_t> held{0};  ///< not 0: it is inside what must not be left half done; its own
+  std::atomic<bool> must_end{false};
+  std::atomic<bool> is_inside{false};     ///< between its beginning and its end: it can be taken back
+  std::atomic<std::uint32_t> is_over{0};  ///< it runs no more code but the C library's last
+  bool is_joinable = true;                ///< of the mutex of its Threads, as the next
+  bool is_awaited = false;                ///< somebody joins it
+  sigjmp_buf begin;
+};
+
+/// While one lives, the calling thread is not ended, if it is one of a copy's: it holds something of the
+/// process's, as a lock of the C library's. Whoever was to be ended meanwhile is so by leave(), which does
+/// not return then.
+class Held {
+ public:
+  static void enter();
+  static void leave();
+  /// The thread of a copy that calls; null: it is none.
+  static CopyThread* thread();
+};
+
+/// Thread safe.
+class Threads {
+ public:
+  Threads() = default;
+  Threads(const Threads&) = delete;
+  Threads& operator=(const Threads&) = delete;
+
+  /// As pthread_create, pthread_join and pthread_detach.
+  int start(pthread_t* id, const pthread_attr_t* attributes, void* (*run)(void*), void* argument);
+  int join(pthread_t id, void** result);
+  int detach(pthread_t id);
+
+  std::size_t count() const;
+  /// Ends all of them; the calling thread is none. False: some are still there when that time is over, since
+  /// they hold something, or are inside the program's code; they end as soon as they let go. May be called
+  /// again.
+  bool end_all(Nanoseconds longest);
+
+  /// That a thread of this process can be ended so; asked once, by ending one. Unsupported: Linux forbids a
+  /// part of it.
+  static Status check_whether_allowed();
+  /// The signal that ends a thread. The program may use it as well.
+  static int signal();
+
+ private:
+  static void* begin(void* thread);
+  void forget_ended();
+
+  mutable std::mutex mutex_;  ///< guards what follows
+  std::list<CopyThread> all_;
+};
+
+}  // namespace firebreak::instance
