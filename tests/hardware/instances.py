@@ -18,8 +18,8 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-SOURCES = ["tests/hardware/instances.cpp", "src/ground/base/result.cpp", "src/ground/os/fd.cpp",
-           "src/ground/os/library_behind.cpp", "src/ground/os/memory.cpp", "src/ground/os/self.cpp"]
+SOURCES = ["tests/hardware/instances.cpp", "src/ground/base/result.cpp", "src/ground/os/closer.cpp",
+           "src/ground/os/fd.cpp", "src/ground/os/library_behind.cpp", "src/ground/os/memory.cpp", "src/ground/os/self.cpp"]
 
 
 def build(folder):
