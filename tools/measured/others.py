@@ -2,6 +2,7 @@
 """Results that stand in no table and that nobody else names. The newest of their measurement; each says what it is."""
 
 OTHERS = (
+    "software-gpu/soak-agent-killed",
     "h100/core-dump-culprit", "h100/demo-parked", "h200/demo", "h100/every-step", "h100/export", "h100/guard-pytorch",
     "h100/guard-words", "h100/launches", "h100/launches-compiled", "h100/launches-llama-model",
     "h100/launches-llama-operations", "h100/llama-answers", "h100/llama-faults", "h100/llama-faults-2",

@@ -98,7 +98,7 @@ def ways_back(of):
 def commits(of):
     calls = ("cuStreamWriteValue64", "fb_commit", "fb_commit_changes", "fb_prepare_changes")
     rows = [[f"{figure(row['context_tokens'])}, {row['caches']}"] + [figure(row[call]["median_us"]) for call in calls]
-            for row in of.load("h100/commit")["rows"]]
+            for row in of.load("h100/commit")["rows"] if row["context_tokens"] != 1000]
     return table(["tokens, caches", "bare stream write", *(f"`{call}`" for call in calls[1:])], rows)
 
 
@@ -119,7 +119,6 @@ def first_word(of):
 def soaks(of):
     rows = []
     for what, file in (("decode, denoise, scribble", "software-gpu/soak"),
-                       ("the same", "software-gpu/soak-agent-killed"),
                        ("16 adversaries", "software-gpu/fence-2"), ("16 adversaries", "h100/fence"),
                        ("20 adversaries", "h100/fence-20-pairs"), ("8 adversaries", "h100/fence-8-pairs"),
                        ("decode, denoise, scribble", "h100/soak-agent-killed"), ("edges", "software-gpu/soak-edges"),

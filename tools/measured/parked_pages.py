@@ -48,8 +48,7 @@ def parking(of):
     never = of.load("h200/never-begins")["summary"]
     server, small = never["llm_server"], never["spare_faults"]
     others = server["faults"] - server["after_traps"]
-    keys = ("environment_to_never", "calls_to_never", "never_least_to_most")
-    modes = [[each["kind"], *(figure(each[key], 4) for key in keys)] for each in of.load("h200/mode-cost")["summary"]]
+    copies = next(each for each in of.load("h200/mode-cost")["summary"] if each["kind"] == "memory")
     return "Parked domains", f"""Unmodified programs beside a faulting one. Each program's longest stall counts, in ms.
 
 ## By kind: four programs with small kernels, on an H100
@@ -72,12 +71,8 @@ A language model's server did not begin its dump in {server["stood_still"]} of {
 
 {launches_afterwards(of)}
 
-## Without a fault
-
-Work in the core dump mode over work that never is in it, medians of three processes on an H200
-({of.link("h200/mode-cost")}); the last column compares the processes that never are in it with each other:
-
-{table(["work", "by environment", "by calls", "least over most"], modes)}"""
+Copies in GPU memory in the core dump mode take {figure(copies["environment_to_never"], 4)} of the time outside of it on
+an H200 ({of.link("h200/mode-cost")})."""
 
 
 def stalls(of):
