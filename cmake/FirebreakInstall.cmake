@@ -61,8 +61,8 @@ write_basic_package_version_file(firebreak-config-version.cmake COMPATIBILITY Sa
 install(FILES ${PROJECT_BINARY_DIR}/firebreak-config-version.cmake DESTINATION lib/cmake/firebreak
   COMPONENT development)
 
-# Where a built program looks for libraries is where an installed one does: CMake would otherwise fill the place for that
-# up with colons, and each empty element between them means the folder in which the program is started.
+# A built program looks for libraries where an installed one does: CMake would otherwise fill the place for that up with
+# colons, and each empty element between them means the folder in which the program is started.
 set_target_properties(firebreak_client_shared firebreak_torch_shared firebreak_guard_shared firebreak firebreakd
   firebreak-parking-client firebreak-exporter firebreak-k8s firebreak-nri firebreak_inject_shared firebreak-lab
   firebreak-decode firebreak-denoise firebreak-checker firebreak-forks firebreak-scribble softgpu_cuda softgpu_nvidia_ml
