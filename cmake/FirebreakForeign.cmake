@@ -7,7 +7,8 @@
 # What has a newer version than that where this is built: src/ground/foreign/old_glibc.c takes the calls to them.
 set(newer_than_old_glibc __pthread_key_create _dl_find_object arc4random dladdr dlclose dlerror dlinfo dlopen dlsym
   dlvsym fstat fstat64 fstatat lstat pthread_cond_clockwait pthread_create pthread_detach pthread_join
-  pthread_key_create pthread_key_delete pthread_mutex_clocklock pthread_once pthread_rwlock_rdlock pthread_rwlock_unlock pthread_rwlock_wrlock pthread_setname_np pthread_sigmask
+  pthread_key_create pthread_key_delete pthread_mutex_clocklock pthread_once pthread_rwlock_rdlock
+  pthread_rwlock_unlock pthread_rwlock_wrlock pthread_setname_np pthread_sigmask
   stat)
 # What libstdc++ would have libm.so.6 for, in code that is not used.
 set(of_no_use fegetround fesetround)

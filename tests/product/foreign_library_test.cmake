@@ -4,8 +4,8 @@
 # of C++ is visible in it or asked for.
 cmake_policy(VERSION 3.25)
 set(newest_glibc 2.27)
-set(of_old_libraries "dl(addr|close|error|info|open|sym|vsym)|pthread_(create|detach|join|key_(create|delete)|mutex_timedlock|once)|"
-  "pthread_(rwlock_[a-z]+|setname_np|sigmask)")
+set(of_old_libraries "dl(addr|close|error|info|open|sym|vsym)|"
+  "pthread_(create|detach|join|key_(create|delete)|mutex_timedlock|once)|pthread_(rwlock_[a-z]+|setname_np|sigmask)")
 list(JOIN of_old_libraries "" of_old_libraries)
 
 execute_process(COMMAND ${READELF} --dynamic --wide ${FILE} OUTPUT_VARIABLE dynamic COMMAND_ERROR_IS_FATAL ANY)
