@@ -15,7 +15,7 @@ from results import Results
 NOTE = "<!-- Made by `./dev measured` of the files in results/. -->"
 INDEX = """Each table is made of the files in `results/` by `./dev measured`, and a test fails when one is out of date.
 A file has its machine, driver, commit, date and command. Nothing here is an estimate; what the software GPU showed is
-called so."""
+called so. `tools/measured/others.py` names results that stand in no table."""
 
 
 def wrapped(text, width=118):
@@ -43,9 +43,9 @@ def documents(root):
         titles[name], text = page(results)
         made[f"docs/measured/{name}.md"] = f"# {titles[name]}\n\n{NOTE}\n\n{wrapped(text)}"
     links = "\n".join(f"- [{title}]({name}.md)" for name, title in titles.items())
-    others = wrapped("Results that stand in no table; each says in `what` what it is: "
-                     + ", ".join(results.link(name) for name in OTHERS) + ".")
-    made["docs/measured/README.md"] = f"# Measured\n\n{wrapped(INDEX)}\n{links}\n\n{others}"
+    for name in OTHERS:
+        results.link(name)
+    made["docs/measured/README.md"] = f"# Measured\n\n{wrapped(INDEX)}\n{links}\n"
     made["docs/lanes.svg"] = picture(results)
     return made, results.used
 
