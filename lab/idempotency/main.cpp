@@ -10,6 +10,7 @@
 
 #include "idempotency/adversarial_replay.h"
 #include "idempotency/corpus.h"
+#include "idempotency/corpus_launches.h"
 #include "idempotency/random_launches.h"
 #include "idempotency/recorded_launches.h"
 #include "idempotency/redo_check.h"
@@ -63,6 +64,8 @@ int main(int argument_count, char** arguments) {
   app.add_option("--faults", redo.faults, "Instead: so many faults in such sequences, noted in a ring");
   app.add_option("--ptx", files, "Instead: what can be said of the kernels of these PTX files")
       ->check(CLI::ExistingFile);
+  std::uint64_t every = 0;
+  app.add_option("--run", every, "With --ptx: one of so many kernels is launched under the oracle");
   std::string recorded;
   app.add_option("--recorded", recorded,
                  "Instead: the launches that a program recorded there (FIREBREAK_RECORD_LAUNCHES), as JSON")
@@ -84,6 +87,11 @@ int main(int argument_count, char** arguments) {
   app.add_option("--records", replay.most_records, "With --replay: accesses that are recorded of a launch")
       ->capture_default_str();
   CLI11_PARSE(app, argument_count, arguments);
+  if (!files.empty() && every != 0) {
+    const auto counts = idempotency::check_corpus({files, every, options.launches_per_kernel, options.seed});
+    fmt::print("{}", to_text(counts));
+    return counts.problems.empty() ? 0 : 1;
+  }
   if (!files.empty()) {
     fmt::print("{}", to_text(idempotency::survey(files)));
     return 0;
