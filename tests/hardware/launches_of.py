@@ -170,14 +170,19 @@ def decide(programs, folder):
     return json.loads(done.stdout) if done.returncode == 0 else {"error": done.stderr.strip()[-500:]}
 
 
-def record(programs, command, folder, limit_s):
-    """Runs the command with the recorder; what is decided of it, and what went wrong."""
+def recording(programs, folder):
+    """The environment of a program that is recorded, and where its compilers' caches lie."""
     caches = folder / "caches"
     caches.mkdir(parents=True)
-    environment = {**os.environ, "FIREBREAK_RECORD_LAUNCHES": str(folder / "recorded"), "FIREBREAK_GUARD": "0",
-                   "TRITON_CACHE_DIR": str(caches / "triton"), "TORCHINDUCTOR_CACHE_DIR": str(caches / "inductor"),
-                   "TORCHINDUCTOR_COMPILE_THREADS": "1", "CUPY_CACHE_DIR": str(caches / "cupy"),
-                   "LD_PRELOAD": str(programs.parent / "lib" / "libfirebreak-guard.so")}
+    return {**os.environ, "FIREBREAK_RECORD_LAUNCHES": str(folder / "recorded"), "FIREBREAK_GUARD": "0",
+            "TRITON_CACHE_DIR": str(caches / "triton"), "TORCHINDUCTOR_CACHE_DIR": str(caches / "inductor"),
+            "TORCHINDUCTOR_COMPILE_THREADS": "1", "CUPY_CACHE_DIR": str(caches / "cupy"),
+            "LD_PRELOAD": str(programs.parent / "lib" / "libfirebreak-guard.so")}, caches
+
+
+def record(programs, command, folder, limit_s):
+    """Runs the command with the recorder; what is decided of it, and what went wrong."""
+    environment, caches = recording(programs, folder)
     begin = time.monotonic()
     try:
         done = subprocess.run(command, env=environment, text=True, capture_output=True, timeout=limit_s, check=False)
