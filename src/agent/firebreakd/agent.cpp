@@ -256,19 +256,22 @@ Result<abi::Placed> Agent::place(const Connection& connection, const abi::Place&
   const std::string spare_domain = placement->spare_domain;
   auto placed = placements_.put(std::move(*placement), connection.peer().uid, records_.returns_ms());
   if (!placed) return placed;
-  for (auto& variable : environment_for(domain, spare_domain, connection.peer().uid))
+  for (auto& variable : environment_for(domain, spare_domain, connection))
     placed->environment.push_back(std::move(variable));
   records_.save();  // before it is told: whoever is started by it may be adopted by the next agent
   return placed;
 }
 
 /// Of the core dump mode, and of the spare driver instance; `spare_domain`: empty: it is to have none.
-Environment Agent::environment_for(const std::string& domain, const std::string& spare_domain, uid_t user) {
-  const std::string dump_path = parking_.new_dump_path(domain, user);
+Environment Agent::environment_for(const std::string& domain, const std::string& spare_domain,
+                                   const Connection& connection) {
+  const uid_t user = connection.peer().uid;
+  const std::string dump_path = parking_.new_dump_path(domain, user, connection.id());
   Environment all = dump_path.empty() ? Environment{} : park::mode_environment(dump_path);
   if (spare_domain.empty()) return all;
   SpareEnvironment spare{{domains_.pipe_directory(domain), domains_.pipe_directory(spare_domain)}, {}};
-  if (!dump_path.empty()) spare.dumps = {dump_path, parking_.new_dump_path(spare_domain, user)};
+  if (!dump_path.empty())
+    spare.dumps = {dump_path, parking_.new_dump_path(spare_domain, user, connection.id())};
   for (auto& variable : spare.variables()) all.push_back(std::move(variable));
   return all;
 }
@@ -311,6 +314,7 @@ void Agent::on_closed(Connection& connection) {
   teller_.forget(connection.id());
   injections_.on_closed(connection);
   placements_.forget(connection.id());
+  parking_.on_closed(connection.id());
   deaths_.on_closed(connection);
   endings_.on_closed(connection);
   records_.save();

@@ -101,7 +101,8 @@ class Agent final : private ServerHandler {
   Result<abi::Placed> place(const Connection& connection, const abi::Place& request);
   void give_core_dump_pipe(Connection& connection);
   void look_for_new_clients();
-  Environment environment_for(const std::string& domain, const std::string& spare_domain, uid_t user);
+  Environment environment_for(const std::string& domain, const std::string& spare_domain,
+                              const Connection& connection);
   void report_status(Connection& connection) const;
 
   // What happens to the GPU.

@@ -59,6 +59,15 @@ TEST_F(ModeByCalls, WhoWasNotStartedByRunCanBeInTheMode) {
   EXPECT_THAT(parking("a")["culprits"], ElementsAre(llm.pid()));
 }
 
+// What it says of that may come late, or not at all: it stood still in open() for good.
+TEST_F(ModeByCalls, WhoDumpsIsInTheModeWhateverItHasSaid) {
+  Peer llm = joined("llm");
+  const std::string pipe = pipe_for(llm);
+  EXPECT_THAT(prevented_by(), ElementsAre(named("llm", llm)));
+  name_by(pipe);
+  EXPECT_THAT(parking("a")["culprits"], ElementsAre(llm.pid()));
+}
+
 TEST_F(ModeByCalls, WhoCannotBeIsStillInTheWay) {
   Peer watcher = peer(), llm = joined("llm");
   ask(watcher, abi::Subscribe{});

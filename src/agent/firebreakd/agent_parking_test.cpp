@@ -20,6 +20,49 @@ TEST_F(ParkedDomain, WhoIsPlacedThereIsInTheMode) {
   EXPECT_THAT(parking("a")["prevented_by"], IsEmpty());
 }
 
+std::string pipe_in(const Environment& environment) {
+  for (const auto& [name, value] : environment) {
+    if (name == "CUDA_COREDUMP_FILE") return value;
+  }
+  return {};
+}
+
+// Whoever opens it would stand still there until somebody does.
+TEST_F(ParkedDomain, APipeIsReadFromTheMomentOnWhenItIsGivenOut) {
+  Peer command = peer();
+  const auto placed = std::get<abi::Placed>(ask(command, abi::Place{"llm", abi::Role::Active}));
+  const std::string pipe = pipe_in(placed.environment);
+  Writer of_nobody(pipe, idle_dump);  // which finds a reader
+  settle();
+  EXPECT_FALSE(of_nobody.write()) << "somebody may come whose it is";
+  clock.advance(std::chrono::seconds(7));
+  until([&] { return of_nobody.write(); });
+  Writer again(pipe, idle_dump);
+  until([&] { return again.write(); });
+}
+
+TEST_F(ParkedDomain, APipeForWhichNobodyComesIsRemoved) {
+  std::optional<Peer> command = peer();
+  const auto placed = std::get<abi::Placed>(ask(*command, abi::Place{"llm", abi::Role::Active}));
+  const std::string pipe = pipe_in(placed.environment);
+  EXPECT_TRUE(os::is_there(pipe));
+  command.reset();
+  until([&] { return !os::is_there(pipe); });
+}
+
+// On a busy machine what `firebreak run` has started may begin its program after many seconds.
+TEST_F(ParkedDomain, WhoHasNotBegunItsProgramIsNotInTheWayHoweverLongThatTakes) {
+  Peer command = peer();
+  opens_gpu = false;
+  const Process llm = start(command, "llm", false);
+  clock.advance(std::chrono::seconds(60));
+  const auto until_looked = std::chrono::steady_clock::now() + std::chrono::seconds(2);
+  while (std::chrono::steady_clock::now() < until_looked) loop->run_once(Milliseconds(50));
+  EXPECT_THAT(parking("a")["prevented_by"], IsEmpty());
+  detectors.callbacks.on_gpu_opened(llm.pid);
+  EXPECT_THAT(parking("a")["prevented_by"], ElementsAre("llm-" + std::to_string(llm.pid)));
+}
+
 /// The path stands in the process's own environment: it leads to no file of others, and removes none.
 TEST_F(ParkedDomain, APathThatIsNotItsPipeIsLeftAlone) {
   const std::string file = directory.path() + "/precious", pipe = directory.path() + "/dumps/9-9.pipe";
@@ -328,6 +371,30 @@ TEST_F(ParkedDomain, WhereNobodyIsNamedWhoseDumpIsTooLongIsEnded) {
   });
   EXPECT_THAT(told(watcher), testing::Contains(HasSubstr("may be the culprit")));
   EXPECT_TRUE(lives(llm));
+}
+
+// On a busy machine: what names it was not there in ten looks, and it got out of its dump.
+TEST_F(ParkedDomain, ACulpritThatIsLateToWriteWhatNamesItIsHeldInItsDump) {
+  Peer command = peer();
+  const Process rogue = start(command, "rogue");
+  Writer of_client(client_pipe(), idle_dump);
+  const std::string dump = park::test::dump_of(
+      park::test::with_sms_after({{".cudbg.relfimg.dev0", 7, 0, std::string(250'000, '\0')},
+                                  park::test::sms(6),
+                                  park::test::warps(2, false),
+                                  park::test::lanes(6)}));
+  constexpr std::size_t late_bytes = 60'000;
+  const os::Fd stays_open(::open(rogue.pipe.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
+  Writer beginning(rogue.pipe, dump.substr(0, dump.size() - late_bytes));
+  until([&] { return beginning.write(); });
+  for (int looks = 0; looks < 100; ++looks) loop->run_once(Milliseconds(5));
+  EXPECT_TRUE(detectors.exceptions.empty());
+  of_culprit.emplace(rogue.pipe, dump.substr(dump.size() - late_bytes));
+  until([&] {
+    EXPECT_FALSE(of_culprit->write()) << "it is let go";
+    return parking("a")["state"] == "held";
+  });
+  EXPECT_THAT(parking("a")["culprits"], ElementsAre(rogue.pid));
 }
 
 // Its block was on one of the last SMs.

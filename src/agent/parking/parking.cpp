@@ -46,9 +46,9 @@ constexpr Milliseconds between_turns{25};
 constexpr int turns_max = 16;
 /// A culprit that stands still writes the rest of its dump within that.
 constexpr Milliseconds dump_limit{1'000};
-/// A process that stands still in its dump writes nothing more for so many looks.
-constexpr Milliseconds between_looks_ahead{1};
-constexpr int looks_ahead_max = 10;
+/// Whether a process goes on in its dump is looked at again and again, less and less often.
+constexpr Milliseconds first_between_looks_ahead{1};
+constexpr Milliseconds longest_between_looks_ahead{32};
 /// A long dump is looked through again once so much more of it is there, in parts of it.
 constexpr std::size_t short_dump_bytes = std::size_t{4} << 20;
 constexpr std::size_t parts_more = 16;
@@ -223,8 +223,13 @@ void Parking::outlive(const InDomain& who, Dumper& dumper, bool was_read) {
   const bool is_over = dumper.pipe->state() == park::DumpPipe::State::Done;
   // Of one with a spare that has not begun its page says where it is.
   dumper.has_fallen = dumper.has_begun() || (dumper.has_gpu && !dumper.has_spare);
-  if (is_over && dumper.has_spare) return await_next_dump(who, dumper);
-  if (is_over) return dumper.pipe->clear();
+  // Its next one there is read as well: it may make its context anew.
+  const bool has_fallen = dumper.has_fallen && !dumper.has_spare;
+  if (is_over) {
+    await_next_dump(who, dumper);
+    dumper.has_fallen = has_fallen;
+    return;
+  }
   dumper.has_outlived = dumper.has_spare && dumper.has_begun();
   if (dumper.dump == Dump::Begun && !was_read) begin_to_read(who, dumper);
 }
@@ -232,7 +237,7 @@ void Parking::outlive(const InDomain& who, Dumper& dumper, bool was_read) {
 /// It has outlived its domain's fall: its next instance there may dump, too.
 void Parking::await_next_dump(const InDomain& who, Dumper& dumper) {
   dumper.looking_ahead.cancel();
-  dumper.looks_ahead = 0;
+  dumper.between_looks = {};
   dumper.judged_bytes = 0;
   dumper.dump = Dump::NotBegun;
   dumper.is_named = dumper.has_outlived = dumper.has_fallen = false;
@@ -278,6 +283,7 @@ void Parking::on_exit(pid_t pid) {
     if (each.first.first != pid) return false;
     for (const std::string& path : {each.second.path, each.second.offered}) {
       if (!path.empty()) (void)os::remove_file(path);
+      given_.erase(path);
     }
     domains.push_back(each.first.second);
     return true;
@@ -337,7 +343,8 @@ void Parking::look_whether_all_began(const std::string& domain) {
   if (!somebody) return;
   if (all || (all_with_gpu && place.beginners_are_late)) return read_all(domain);
   if (place.reading) return;
-  place.reading = at_.loop.after_or_now(begin_limit_of_beginners, [this, domain] { await_the_slow(domain); });
+  place.reading.start(limits(), begin_limit_of_beginners, of_beginners(domain),
+                      [this, domain] { await_the_slow(domain); });
   begin_to_thaw(domain);
 }
 
@@ -345,8 +352,8 @@ void Parking::look_whether_all_began(const std::string& domain) {
 void Parking::await_the_slow(const std::string& domain) {
   Place& place = places_[domain];
   place.beginners_are_late = true;
-  place.reading =
-      at_.loop.after_or_now(begin_limit - begin_limit_of_beginners, [this, domain] { read_all(domain); });
+  place.reading.start(limits(), begin_limit - begin_limit_of_beginners, of_beginners(domain),
+                      [this, domain] { read_all(domain); });
   look_whether_all_began(domain);
 }
 
@@ -429,11 +436,10 @@ void Parking::judge_early(const InDomain& who, Dumper& dumper) {
   const auto& [pid, domain] = who;
   dumper.watch.cancel();
   dumper.looking_ahead.cancel();
-  const std::size_t known_bytes = dumper.pipe->bytes().size();
+  // What its process could write is in the pipe then.
+  const bool stands_still = dumper.pipe->is_full();
   bool is_all = dumper.pipe->look_ahead();
-  // It is still writing.
-  if (dumper.pipe->bytes().size() > known_bytes) dumper.looks_ahead = 0;
-  if (!is_all && ++dumper.looks_ahead > looks_ahead_max) {
+  if (!is_all && stands_still) {
     spdlog::info("the end of the core dump of {} is not to be seen before it is let go", name_of(pid));
     is_all = true;
   }
@@ -442,7 +448,9 @@ void Parking::judge_early(const InDomain& who, Dumper& dumper) {
   if (exception) dumper.has_trapped = is_trap(*exception);
   if (exception && !holds(domain)) return let_culprit_end(who, dumper);
   if (!exception && !is_all) {
-    dumper.looking_ahead = at_.loop.after_or_now(between_looks_ahead, [this, who] {
+    dumper.between_looks =
+        std::clamp(2 * dumper.between_looks, first_between_looks_ahead, longest_between_looks_ahead);
+    dumper.looking_ahead = at_.loop.after_or_now(dumper.between_looks, [this, who] {
       const InDomain its = who;  // the watch that calls us goes
       if (dumpers_.contains(its)) judge_early(its, dumpers_.at(its));
     });
@@ -537,7 +545,15 @@ void Parking::let_dump_and_end(const InDomain& who, Dumper& dumper) {
     kill(who.first);
   }
   dumper.pipe->let_end();
-  dumper.end_of_dump = at_.loop.after_or_now(dump_limit, [this, pid = who.first] { kill(pid); });
+  dumper.end_of_dump.start(limits(), dump_limit,
+                           {[pid = who.first] { return std::vector<pid_t>{pid}; },
+                            [this, who] {
+                              const auto its = dumpers_.find(who);
+                              return its == dumpers_.end() || !its->second.pipe
+                                         ? std::uint64_t{0}
+                                         : std::uint64_t{its->second.pipe->came_bytes()};
+                            }},
+                           [this, pid = who.first] { kill(pid); });
 }
 
 void Parking::judge(const InDomain& who, Dumper& dumper) {
@@ -625,7 +641,9 @@ void Parking::end_culprits(Place& place) {
     if (process != nullptr) culprits.emplace_back(pid, process->pidfd());
   }
   if (culprits.empty()) return;
-  place.ending = at_.loop.after_or_now(culprit_grace, [this, culprits] {
+  std::vector<pid_t> pids;
+  for (const auto& [pid, pidfd] : culprits) pids.push_back(pid);
+  place.ending.start(limits(), culprit_grace, {[pids] { return pids; }, {}}, [this, culprits] {
     for (const auto& [pid, pidfd] : culprits) {
       (void)at_.kernel.send_signal(*pidfd, SIGKILL);
       let_go(pid);
@@ -703,9 +721,9 @@ void Parking::await_beginners(const std::string& domain) {
   const bool has_trapped = std::ranges::any_of(dumpers_, [&](const auto& each) {
     return each.first.second == domain && each.second.has_begun() && each.second.has_trapped;
   });
-  places_[domain].giving_up =
-      at_.loop.after_or_now(has_trapped ? never_begins_after : never_begins_after_others,
-                            [this, domain] { places_[domain].is_too_late_to_begin = true; });
+  places_[domain].giving_up.start(limits(), has_trapped ? never_begins_after : never_begins_after_others,
+                                  of_beginners(domain),
+                                  [this, domain] { places_[domain].is_too_late_to_begin = true; });
 }
 
 void Parking::happened(const std::string& domain, const park::ParkingEvent& event) {
@@ -752,7 +770,9 @@ void Parking::act(const std::string& domain, Place& place, park::ParkingAction a
     case park::ParkingAction::StartNameLimit:
       return start_limit(domain, place, name_limit);
     case park::ParkingAction::StartDrainLimit:
-      return start_limit(domain, place, at_.options.park);
+      place.run_limit.cancel();
+      place.limit = at_.loop.after_or_now(at_.options.park, [this, domain] { on_deadline(domain); });
+      return;
     case park::ParkingAction::StartFallLimit:
       place.leaving.cancel();
       return start_limit(domain, place, fall_limit);
@@ -769,6 +789,7 @@ void Parking::act(const std::string& domain, Place& place, park::ParkingAction a
       return;
     case park::ParkingAction::Forget:
       place.limit.cancel();
+      place.run_limit.cancel();
       place.leaving.cancel();
       place.reading.cancel();
       place.thawing.cancel();
@@ -809,9 +830,11 @@ void Parking::let_leave(const std::string& domain, const Place& place) {
 }
 
 void Parking::start_limit(const std::string& domain, Place& place, Milliseconds limit) {
-  place.limit =
-      at_.loop.after_or_now(limit, [this, domain] { happened(domain, {park::ParkingEventType::Deadline}); });
+  place.limit.cancel();
+  place.run_limit.start(limits(), limit, of_all(domain), [this, domain] { on_deadline(domain); });
 }
+
+void Parking::on_deadline(const std::string& domain) { happened(domain, {park::ParkingEventType::Deadline}); }
 
 void Parking::tell(const std::string& domain, pid_t pid, const std::string& text) {
   abi::Event event;
@@ -827,7 +850,8 @@ void Parking::tell(const std::string& domain, pid_t pid, const std::string& text
 std::vector<std::string> Parking::not_in_mode(const std::string& domain) const {
   std::vector<std::string> all;
   for (const auto& [who, dumper] : dumpers_) {
-    if (who.second == domain && dumper.path.empty() && !dumper.is_in_doubt) all.push_back(name_of(who.first));
+    const bool is_out = dumper.path.empty() && (dumper.is_out || !dumper.is_in_doubt);
+    if (who.second == domain && is_out) all.push_back(name_of(who.first));
   }
   return all;
 }

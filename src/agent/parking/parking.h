@@ -5,6 +5,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -21,6 +22,7 @@
 #include "agent/parking/park/parking.h"
 #include "agent/parking/parked_incidents.h"
 #include "agent/parking/parking_client.h"
+#include "agent/parking/run_limit.h"
 #include "agent/parking/spares.h"
 #include "agent/settings/options.h"
 #include "agent/tenants/process.h"
@@ -77,7 +79,10 @@ class Parking {
 
   /// Where a process of that user is to dump to that is to start in that domain, or is to have its spare
   /// there. Empty: it need not be in the mode.
-  std::string new_dump_path(const std::string& domain, uid_t user);
+  /// `connection`: which asks for it.
+  std::string new_dump_path(const std::string& domain, uid_t user, std::uint64_t connection);
+  /// That connection is gone, and whoever it has asked for has come by now, or never will.
+  void on_closed(std::uint64_t connection);
   /// Where a process is to dump to that is none of those, and puts itself into the mode by the driver's
   /// calls. Empty: it need not, or is in it. NotYet: nobody knows it as a client so far.
   Result<std::string> offer_pipe(pid_t pid, uid_t user);
@@ -129,7 +134,8 @@ class Parking {
     Monotonic since{};
     Monotonic began_at{};  ///< to dump
     Dump dump = Dump::NotBegun;
-    bool is_in_doubt = true;  ///< it may not have begun its program yet
+    bool is_in_doubt = true;  ///< it may not have begun its program yet, or has not let itself be looked at
+    bool is_out = false;      ///< it was told not to be in the mode
     bool has_gpu = false;     ///< it has opened it
     bool is_named = false;
     bool has_spare = false;        ///< its process may be in another domain, or in both
@@ -139,8 +145,8 @@ class Parking {
     bool has_outlived = false;     ///< its domain, which fell before its dump was read to the end
     bool has_fallen = false;  ///< with its domain, of which it is no client any more unless it dumps again
     std::unique_ptr<os::Standstill> standstill;  ///< of a culprit but for its dump
-    os::Watch end_of_dump;                       ///< the limit of that
-    int looks_ahead = 0;
+    RunLimit end_of_dump;                        ///< the limit of that
+    Milliseconds between_looks{0};
     std::size_t judged_bytes = 0;  ///< of its dump, when that was last looked through
     os::Watch looking_ahead;
 
@@ -148,6 +154,15 @@ class Parking {
     bool is_held() const { return dump == Dump::Held || dump == Dump::HeldUnjudged; }
     /// All that can be known of it is known.
     bool is_judged() const { return dump != Dump::NotBegun && dump != Dump::Begun; }
+  };
+  /// A pipe that was given out, until somebody is known to have it.
+  struct Given {
+    std::uint64_t connection = 0;  ///< that has asked for it; 0: its name says whose it is
+    std::optional<park::DumpPipe> pipe;
+    os::Watch watch;
+    std::optional<Monotonic> began_at;  ///< somebody to dump there
+    bool is_emptied = false;            ///< nobody was found who it could be
+    bool is_given_up = false;           ///< that connection is gone
   };
   /// A pipe of a process that is in the mode, of an agent that does not park.
   struct Emptied {
@@ -159,15 +174,16 @@ class Parking {
     park::ParkingState state;
     std::unique_ptr<ParkingClient> client;  ///< null: none
     std::string news;
-    bool is_read = false;  ///< its clients' dumps are
-    os::Watch limit;
-    os::Watch reading;                ///< for those who do not begin to dump
+    bool is_read = false;             ///< its clients' dumps are
+    os::Watch limit;                  ///< the operator's
+    RunLimit run_limit;               ///< of what the driver does
+    RunLimit reading;                 ///< for those who do not begin to dump
     bool beginners_are_late = false;  ///< nobody waits any more for those that have not opened the GPU
     bool had_others = false;          ///< the culprit, when the first dump began
-    os::Watch ending;                 ///< of culprits that outlive their domain
+    RunLimit ending;                  ///< of culprits that outlive their domain
     os::Watch leaving;                ///< looks whether somebody is left
     os::Watch thawing;
-    os::Watch giving_up;  ///< those who have not begun to dump
+    RunLimit giving_up;  ///< those who have not begun to dump
     bool is_too_late_to_begin = false;
     int turns = 0;  ///< of other domains' parking clients, in this life of the domain
   };
@@ -180,6 +196,14 @@ class Parking {
   /// As offer_pipe() has made it, also an agent's before this one; empty: none.
   std::string pipe_by_calls(pid_t pid) const;
   static bool is_by_calls(const std::string& path);
+  void await_dump_in(const std::string& path, std::uint64_t connection);
+  void watch_given(const std::string& path, Given& given);
+  void on_dump_of_unknown(const std::string& path);
+  void empty_given(const std::string& path);
+  void forget_given_up();
+  void take_its_word(const InDomain& who, Dumper& dumper);
+  void enter_by_calls(const InDomain& who, Dumper& dumper, const std::string& path);
+  Result<park::DumpPipe> pipe_at(const std::string& path);
   void withdraw(Dumper& dumper);
   void remove_pipes_of_the_dead() const;
   void enter(const InDomain& who, Dumper& dumper, std::string path);
@@ -241,6 +265,11 @@ class Parking {
                   park::ParkingPhase after);
   void act(const std::string& domain, Place& place, park::ParkingAction action);
   void let_leave(const std::string& domain, const Place& place);
+  RunLimit::Knows limits() const { return {at_.loop, at_.kernel}; }
+  RunLimit::For of_beginners(const std::string& domain) const;
+  RunLimit::For of_all(const std::string& domain) const;
+  std::vector<pid_t> servers_of(const std::string& domain) const;
+  void on_deadline(const std::string& domain);
   void begin_to_thaw(const std::string& domain);
   void let_others_take_a_turn(const std::string& domain);
   void start_limit(const std::string& domain, Place& place, Milliseconds limit);
@@ -255,6 +284,7 @@ class Parking {
   std::map<InDomain, Dumper> dumpers_;
   std::set<std::string> wrongly_marked_;    ///< domains, by their files, which cannot be put right
   std::map<std::string, Emptied> emptied_;  ///< by their paths
+  std::map<std::string, Given> given_;      ///< likewise
   std::set<pid_t> with_gpu_;                ///< who has opened it, whether or not we follow it yet
   ParkedIncidents incidents_;
   std::shared_ptr<park::DumpBudget> budget_ = std::make_shared<park::DumpBudget>(at_.options.dumps_bytes_max);

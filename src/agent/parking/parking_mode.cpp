@@ -19,8 +19,11 @@
 namespace firebreak::agent {
 namespace {
 
-/// Whoever was started by us begins its program within that.
+/// So long nobody is told of a process that does not let itself be looked at. It is looked at after that,
+/// too.
 constexpr Milliseconds doubt_limit{5'000};
+/// Who writes into a pipe that was given out, and is not found, does not stand still for longer.
+constexpr Milliseconds unknown_dump_limit{6'000};
 
 constexpr std::string_view by_calls = "by-calls-";
 
@@ -68,10 +71,11 @@ Status Parking::mark_pipe(const std::string& path, bool is_marked) {
   return pipe ? at_.kernel.mark_fifo(*pipe, is_marked) : Status(propagate(pipe));
 }
 
-std::string Parking::new_dump_path(const std::string& domain, uid_t user) {
+std::string Parking::new_dump_path(const std::string& domain, uid_t user, std::uint64_t connection) {
   if (!is_on() || !places_.contains(domain)) return {};
   const auto path = new_pipe_path(fmt::format("{}-{}", os::own_pid(), next_pipe_++));
   const Status made = path ? make_pipe(*path, user) : propagate(path);
+  if (made) await_dump_in(*path, connection);
   if (made) return *path;
   spdlog::warn("a process in domain {} will not be in the core dump mode: {}", domain,
                to_string(made.error()));
@@ -94,7 +98,68 @@ Result<std::string> Parking::offer_pipe(pid_t pid, uid_t user) {
   if (!path) return path;
   if (const Status made = make_pipe(*path, user); !made) return propagate(made);
   dumper.offered = *path;
+  await_dump_in(*path, 0);
   return path;
+}
+
+/// Whoever opens it stands still until somebody reads: so there is a reader from the beginning, whatever
+/// comes of the word of who is in the mode.
+void Parking::await_dump_in(const std::string& path, std::uint64_t connection) {
+  auto pipe = park::DumpPipe::open(at_.kernel, path, budget_);
+  if (!pipe) return spdlog::error("{} cannot be read: {}", path, to_string(pipe.error()));
+  Given& given = given_[path];
+  given.connection = connection;
+  given.pipe = std::move(*pipe);
+  watch_given(path, given);
+}
+
+void Parking::watch_given(const std::string& path, Given& given) {
+  auto watch = at_.loop.watch_readable(given.pipe->fd(), [this, path] { on_dump_of_unknown(path); });
+  if (watch) given.watch = std::move(*watch);
+}
+
+/// Its process is in the mode, whatever it has said so far or let see of itself.
+void Parking::on_dump_of_unknown(const std::string& of) {
+  const std::string path = of;  // the watch that calls us goes
+  Given& given = given_.at(path);
+  given.watch.cancel();
+  if (!given.began_at) given.began_at = at_.clock.now();
+  for (auto& [who, dumper] : dumpers_) {
+    if (dumper.offered == path) return take_its_word(who, dumper);
+  }
+  for (auto& [who, dumper] : dumpers_) {
+    if (dumper.path.empty()) look_at(who, dumper, false);
+    if (!given_.contains(path)) return;  // it was that one's
+  }
+  if (at_.clock.now() - *given.began_at < unknown_dump_limit) return;  // it may be about to come
+  spdlog::warn("a core dump in {} is nobody's that is known", path);
+  given.pipe->let_end();
+  empty_given(path);
+}
+
+void Parking::empty_given(const std::string& path) {
+  Given& given = given_.at(path);
+  const bool is_over = given.pipe->read() == park::DumpPipe::State::Done;
+  given.pipe->clear();
+  if (is_over) return await_dump_in(path, given.connection);
+  given.is_emptied = true;
+  if (given.watch) return;
+  auto watch = at_.loop.watch_readable(given.pipe->fd(), [this, path] { empty_given(std::string(path)); });
+  if (watch) given.watch = std::move(*watch);
+}
+
+void Parking::on_closed(std::uint64_t connection) {
+  for (auto& [path, given] : given_) given.is_given_up |= connection != 0 && given.connection == connection;
+}
+
+/// Of those whom nobody has come for: but somebody may have come who is not known well enough yet.
+void Parking::forget_given_up() {
+  if (std::ranges::any_of(dumpers_, [](const auto& each) { return each.second.is_in_doubt; })) return;
+  std::erase_if(given_, [](const auto& each) {
+    const bool is_over = each.second.is_given_up && !each.second.began_at;
+    if (is_over) (void)os::remove_file(each.first);
+    return is_over;
+  });
 }
 
 void Parking::withdraw(Dumper& dumper) {
@@ -103,6 +168,7 @@ void Parking::withdraw(Dumper& dumper) {
   dumper.dump = Dump::NotBegun;
   dumper.offered = std::exchange(dumper.path, {});
   (void)mark_pipe(dumper.offered, false);
+  await_dump_in(dumper.offered, 0);
 }
 
 bool Parking::is_by_calls(const std::string& path) {
@@ -138,17 +204,29 @@ void Parking::on_mode_by_calls(pid_t pid, const std::string& why_not) {
     const std::string path = std::exchange(dumper.offered, {});
     if (!why_not.empty() || !is_its_pipe(pid, path)) {
       (void)os::remove_file(path);
+      given_.erase(path);
       tell(who.second, pid,
            fmt::format("{} cannot be in the core dump mode: {}", name_of(pid),
                        why_not.empty() ? "its pipe is not its user's" : printable(why_not, longest_word)));
       continue;
     }
-    // The next agent looks for that.
-    if (const Status marked = mark_pipe(path, true); !marked)
-      spdlog::warn("the next agent will not know of {}: {}", name_of(pid), to_string(marked.error()));
-    tell(who.second, pid, fmt::format("{} is in the core dump mode by the driver's calls", name_of(pid)));
-    enter(who, dumper, path);
+    enter_by_calls(who, dumper, path);
   }
+}
+
+void Parking::enter_by_calls(const InDomain& who, Dumper& dumper, const std::string& path) {
+  // The next agent looks for that.
+  if (const Status marked = mark_pipe(path, true); !marked)
+    spdlog::warn("the next agent will not know of {}: {}", name_of(who.first), to_string(marked.error()));
+  tell(who.second, who.first,
+       fmt::format("{} is in the core dump mode by the driver's calls", name_of(who.first)));
+  enter(who, dumper, path);
+}
+
+/// It has not said that it is in the mode, but it dumps: its word was lost.
+void Parking::take_its_word(const InDomain& who, Dumper& dumper) {
+  const std::string path = std::exchange(dumper.offered, {});
+  enter_by_calls(InDomain(who), dumper, path);
 }
 
 /// The path is the process's own word: only a pipe in our folder itself, and its user's. The agent before may
@@ -170,14 +248,15 @@ void Parking::look_at(const InDomain& who, Dumper& dumper, bool for_good) {
   const auto& [pid, domain] = who;
   const auto environment = at_.kernel.read_memory_file(os::proc_folder(pid) + "/environ");
   const bool is_not_answered = !environment && environment.error().code == ErrorCode::Timeout;
-  if (is_not_answered && at_.clock.now() - dumper.since <= doubt_limit) return;
+  if (is_not_answered && (at_.clock.now() - dumper.since <= doubt_limit || dumper.is_out)) return;
   std::string path = environment ? park::dump_path_in(*environment) : std::string();
   if (std::string by_its_calls = path.empty() ? pipe_by_calls(pid) : std::string(); !by_its_calls.empty())
     (os::is_marked_fifo(by_its_calls) ? path : dumper.offered) = by_its_calls;
   const pid_t other = other_with(path, pid);
   if (other != 0 || !is_its_pipe(pid, path)) {
     if (!for_good && other == 0) return;
-    dumper.is_in_doubt = false;
+    dumper.is_in_doubt = is_not_answered;
+    dumper.is_out = true;
     tell(domain, pid,
          fmt::format("process {} is not in the core dump mode{}: domain {} is not parked while it is there",
                      name_of(pid),
@@ -206,10 +285,19 @@ pid_t Parking::other_with(const std::string& path, pid_t pid) const {
   return found == dumpers_.end() ? 0 : found->first.first;
 }
 
+/// Whoever was started by us may take its time to begin its program. Once it has opened the GPU it has.
 void Parking::look_at_the_doubtful() {
   for (auto& [who, dumper] : dumpers_) {
-    if (dumper.is_in_doubt) look_at(who, dumper, at_.clock.now() - dumper.since > doubt_limit);
+    if (dumper.is_in_doubt) look_at(who, dumper, dumper.has_gpu);
   }
+  std::vector<std::string> begun;
+  for (const auto& [path, given] : given_) {
+    if (given.began_at && !given.is_emptied) begun.push_back(path);
+  }
+  for (const std::string& path : begun) {
+    if (given_.contains(path)) on_dump_of_unknown(path);
+  }
+  forget_given_up();
 }
 
 /// An agent before has put it into the mode. Nobody holds its domain, and it is not to stand still in its
@@ -246,12 +334,23 @@ void Parking::empty(const std::string& path) {
 
 void Parking::enter(const InDomain& who, Dumper& dumper, std::string path) {
   dumper.is_in_doubt = false;
+  dumper.is_out = false;
   dumper.path = std::move(path);
   if (!dumper.pipe) open_pipe(who, dumper);
 }
 
+/// That which was opened when it was given out may have something in it already.
+Result<park::DumpPipe> Parking::pipe_at(const std::string& path) {
+  const auto given = given_.find(path);
+  if (given == given_.end() || given->second.is_emptied)
+    return park::DumpPipe::open(at_.kernel, path, budget_);
+  Result<park::DumpPipe> pipe = std::move(*given->second.pipe);
+  given_.erase(given);
+  return pipe;
+}
+
 void Parking::open_pipe(const InDomain& who, Dumper& dumper) {
-  auto pipe = park::DumpPipe::open(at_.kernel, dumper.path, budget_);
+  auto pipe = pipe_at(dumper.path);
   if (!pipe) {
     spdlog::error("the core dump of process {} cannot be read: {}", who.first, to_string(pipe.error()));
     return;

@@ -207,7 +207,7 @@ bool may_have_to_wait(std::string_view path) {
   const std::size_t slash = path.find('/', folder.size());
   if (slash == std::string_view::npos || !number_in(path.substr(folder.size(), slash - folder.size())))
     return false;
-  constexpr std::array<std::string_view, 2> never_wait{"comm", "status"};
+  constexpr std::array<std::string_view, 3> never_wait{"comm", "schedstat", "status"};
   return std::ranges::find(never_wait, path.substr(path.rfind('/') + 1)) == never_wait.end();
 }
 

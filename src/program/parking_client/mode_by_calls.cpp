@@ -8,8 +8,11 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <memory>
+#include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "ground/base/clock.h"
 #include "ground/os/self.h"
@@ -23,6 +26,7 @@ using SetForProcess = CUresult (*)(CUcoredumpSettings, void*, std::size_t*);
 
 constexpr Milliseconds longest_wait{500};
 constexpr Milliseconds between_questions{20};
+constexpr Milliseconds longest_between_tries{1'000};
 /// As mode_environment() has them.
 constexpr unsigned int flags = CU_COREDUMP_SKIP_NONRELOCATED_ELF_IMAGES | CU_COREDUMP_SKIP_GLOBAL_MEMORY |
                                CU_COREDUMP_SKIP_SHARED_MEMORY | CU_COREDUMP_SKIP_LOCAL_MEMORY |
@@ -101,25 +105,65 @@ Status set_all(const cuda::Driver& driver, const Calls& calls, std::string file)
   return set(CU_COREDUMP_ENABLE_ON_EXCEPTION, &yes, sizeof(yes));
 }
 
+/// One process's way into the mode, which may take several tries.
+class Entry {
+ public:
+  Entry(const cuda::Driver& driver, AskAgent ask) : driver_(driver), calls_(driver), ask_(std::move(ask)) {}
+
+  Result<ModeByCalls> go_on() {
+    if (said_) return tell();
+    if (os::has_environment_variable(is_of_mode)) return ModeByCalls::OwnSettings;
+    if (calls_.set == nullptr || calls_.get == nullptr)
+      return fail(ErrorCode::Unsupported, "the driver has no calls for its core dump mode");
+    if (calls_.has_own_file()) return ModeByCalls::OwnSettings;
+    auto answer = ask_until_known(ask_);
+    if (!answer) return propagate(answer);
+    const auto* pipe = std::get_if<abi::CoreDumpPipe>(&answer->message);
+    if (pipe == nullptr) return ModeByCalls::NotWanted;
+    if (answer->descriptors.size() != 1 || !is_pipe(answer->descriptors[0].get()))
+      return fail(ErrorCode::Protocol, "the agent sent no pipe");
+    said_ = set_all(driver_, calls_, reachable(pipe->path, std::move(answer->descriptors[0])));
+    return tell();
+  }
+
+ private:
+  Result<ModeByCalls> tell() {
+    const auto told = ask_(abi::CoreDumpMode{*said_ ? std::string() : to_string(said_->error())});
+    if (!*said_) return propagate(*said_);
+    if (!told) return propagate(told);
+    return ModeByCalls::Entered;
+  }
+
+  const cuda::Driver& driver_;
+  Calls calls_;
+  AskAgent ask_;
+  std::optional<Status> said_;  ///< what the driver says of it
+};
+
+/// An agent that is there may be late: it has not heard of the process, or does not come to answer.
+bool is_late(const Result<ModeByCalls>& answer) {
+  return !answer && (answer.error().code == ErrorCode::NotYet || answer.error().code == ErrorCode::Timeout);
+}
+
 }  // namespace
 
 Result<ModeByCalls> enter_mode(const cuda::Driver& driver, const AskAgent& ask) {
-  if (os::has_environment_variable(is_of_mode)) return ModeByCalls::OwnSettings;
-  const Calls calls(driver);
-  if (calls.set == nullptr || calls.get == nullptr)
-    return fail(ErrorCode::Unsupported, "the driver has no calls for its core dump mode");
-  if (calls.has_own_file()) return ModeByCalls::OwnSettings;
-  auto answer = ask_until_known(ask);
-  if (!answer) return propagate(answer);
-  const auto* pipe = std::get_if<abi::CoreDumpPipe>(&answer->message);
-  if (pipe == nullptr) return ModeByCalls::NotWanted;
-  if (answer->descriptors.size() != 1 || !is_pipe(answer->descriptors[0].get()))
-    return fail(ErrorCode::Protocol, "the agent sent no pipe");
-  const Status is_set = set_all(driver, calls, reachable(pipe->path, std::move(answer->descriptors[0])));
-  const auto told = ask(abi::CoreDumpMode{is_set ? std::string() : to_string(is_set.error())});
-  if (!is_set) return propagate(is_set);
-  if (!told) return propagate(told);
-  return ModeByCalls::Entered;
+  return Entry(driver, ask).go_on();
+}
+
+void enter_mode_whenever(const cuda::Driver& driver, const AskAgent& ask,
+                         void (*undisturbed)(const std::function<void()>& run)) {
+  const auto entry = std::make_shared<Entry>(driver, ask);
+  if (!is_late(entry->go_on())) return;
+  (void)os::start_detached_thread("firebreak-mode", [entry, undisturbed] {
+    Milliseconds pause = between_questions;
+    undisturbed([&] {
+      while (is_late(entry->go_on())) {
+        std::this_thread::sleep_for(pause);
+        pause = std::min(2 * pause, longest_between_tries);
+      }
+    });
+  });
 }
 
 }  // namespace firebreak::park

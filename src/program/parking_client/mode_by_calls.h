@@ -27,4 +27,10 @@ enum class ModeByCalls {
 /// be.
 Result<ModeByCalls> enter_mode(const cuda::Driver& driver, const AskAgent& ask);
 
+/// The same for as long as it takes, on a thread of its own where the agent is late: on a busy machine it has
+/// not heard of the process yet, or does not come to answer. `ask` and `driver` stay until the process ends.
+/// `undisturbed`: runs what it is given on that thread.
+void enter_mode_whenever(const cuda::Driver& driver, const AskAgent& ask,
+                         void (*undisturbed)(const std::function<void()>& run));
+
 }  // namespace firebreak::park

@@ -11,6 +11,7 @@
 #include "agent/parking/park/core_dump_file.h"
 #include "ground/base/clock.h"
 #include "ground/os/file.h"
+#include "ground/os/pipe_room.h"
 
 namespace firebreak::park {
 namespace {
@@ -99,6 +100,8 @@ bool DumpPipe::look_ahead() {
   const DumpLength length = length_of_dump(bytes());
   return !length.is_known || bytes().size() + narrow_bytes >= length.bytes;
 }
+
+bool DumpPipe::is_full() const { return state_ == State::Nearly && os::is_pipe_full(fd_); }
 
 void DumpPipe::take(std::span<const std::byte> piece) {
   came_bytes_ += piece.size();

@@ -77,6 +77,8 @@ class DumpPipe {
   /// In that state: adds to bytes() what waits in the pipe, and leaves it there. Whether that is all but the
   /// last 4 KiB, a page of which part was read: the process may still be writing, or fill the pipe with less.
   bool look_ahead();
+  /// In that state: the pipe has no room, so its process writes nothing more before let_end().
+  bool is_full() const;
   /// From now on the whole of it is read, through a wide pipe.
   void let_end();
   State state() const { return state_; }

@@ -151,6 +151,31 @@ TEST_F(DumpPipeTest, OfPagesThatAreNotFullWhatIsThereIsKnown) {
   expect_the_rest(dump, dumping);
 }
 
+// On a busy machine a process may not have come to write what it could.
+TEST_F(DumpPipeTest, WhetherItsProcessCanWriteMoreIsSeen) {
+  const std::string dump = test::dump_of({{".cudbg.relfimg.dev0", 7, 0, std::string(50'000, 'i')}});
+  os::Fd to = writer();
+  std::size_t wrote = 0;
+  while (pipe_->read() != DumpPipe::State::Nearly) {
+    ASSERT_EQ(::write(to.get(), dump.data() + wrote, 1'000), 1'000);
+    wrote += 1'000;
+    EXPECT_FALSE(pipe_->is_full());
+  }
+  EXPECT_FALSE(pipe_->look_ahead());
+  EXPECT_FALSE(pipe_->is_full()) << "it may still be writing";
+  std::thread dumping([&] {
+    const std::string rest = dump.substr(wrote);
+    for (std::size_t at = 0; at < rest.size();)
+      at += static_cast<std::size_t>(
+          ::write(to.get(), rest.data() + at, std::min<std::size_t>(2'100, rest.size() - at)));
+    is_through_ = true;
+    to.reset();
+  });
+  while (!pipe_->is_full()) std::this_thread::yield();
+  EXPECT_FALSE(is_through_);
+  expect_the_rest(dump, dumping);
+}
+
 /// What a dump says of itself is its process's word: nobody makes room for it.
 TEST_F(DumpPipeTest, AHeaderThatClaimsATerabyteTakesNoMemory) {
   std::string dump = test::dump_of({{".cudbg.relfimg.dev0", 7, 0, std::string(4'000, 'i')}});

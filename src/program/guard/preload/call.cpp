@@ -25,8 +25,12 @@ void enter_core_dump_mode() {
   const Bypass bypass;
   const cuda::Driver* const driver = ProcessDriver::library(nullptr);
   if (driver == nullptr) return;
-  (void)park::enter_mode(*driver, [&](const abi::Message& question) {
-    return link::ask_once(*socket, question, answer_patience);
+  const auto ask = [socket = *socket](const abi::Message& question) {
+    return link::ask_once(socket, question, answer_patience);
+  };
+  park::enter_mode_whenever(*driver, ask, [](const std::function<void()>& run) {
+    const Bypass of_thread;
+    run();
   });
 }
 
