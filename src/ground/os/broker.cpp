@@ -550,7 +550,10 @@ std::string_view within_task(std::string_view path) {
 
 bool is_file_to_read(std::string_view path) {
   constexpr std::array<std::string_view, 6> names{"cgroup", "cmdline", "environ", "limits", "maps", "stat"};
-  return std::ranges::find(names, within_task(path)) != names.end();
+  constexpr std::string_view of_descriptors = "fdinfo/";
+  const std::string_view rest = within_task(path);
+  const bool is_of_one = rest.starts_with(of_descriptors) && is_number(rest.substr(of_descriptors.size()));
+  return is_of_one || std::ranges::find(names, rest) != names.end();
 }
 
 bool is_descriptor(std::string_view path) {

@@ -103,7 +103,10 @@ using Relatives = std::map<pid_t, Relative>;
 Relatives relatives_of(os::Kernel& kernel, const Late& late) {
   Relatives relatives;
   for (const pid_t pid : os::all_processes(kernel)) {
-    if (pid == late.pid) continue;
+    // A child of who is not root is of the same user as long as it runs the same program, and who that is
+    // says a file that nobody makes us wait for.
+    const bool may_have_another_user = !late.user || *late.user == 0;
+    if (pid == late.pid || (!may_have_another_user && !may_be_of(kernel, pid, late))) continue;
     auto stat = stat_of(kernel, pid);
     if (is_not_answered(stat) && may_be_of(kernel, pid, late))
       relatives.emplace(pid, Relative{os::parent_of(kernel, pid), {}, false});
@@ -139,6 +142,19 @@ std::string describe(const Findings& findings) {
   if (findings.unseen && all.empty()) all.emplace_back("somebody whom /proc does not show");
   if (all.empty() && findings.settling) all.emplace_back("the driver, which may be releasing them,");
   return fmt::format("{}", fmt::join(all, ", "));
+}
+
+/// "lock:	1: OFDLCK ADVISORY  WRITE -1 00:0e:1234 281474976710656 281474976710656"
+bool shows_mark(std::string_view fdinfo, os::OpeningMark mark) {
+  const std::string wanted = fmt::format(" {} {}", mark, mark);
+  for (std::size_t at = 0; at < fdinfo.size();) {
+    const std::size_t end = std::min(fdinfo.find('\n', at), fdinfo.size());
+    const std::string_view line = fdinfo.substr(at, end - at);
+    const bool is_lock = line.starts_with("lock:") && line.find(" OFDLCK ") != std::string_view::npos;
+    if (is_lock && line.ends_with(wanted)) return true;
+    at = end + 1;
+  }
+  return false;
 }
 
 bool OtherHolders::has_one_of(pid_t pid, const std::vector<const Duplicate*>& spaces) {
@@ -290,9 +306,30 @@ bool OtherHolders::has_witness(os::OpeningMark mark) const {
   return std::ranges::find(witnesses_, mark, &Witness::mark) != witnesses_.end();
 }
 
+/// Anybody may lock a byte of the device's, also one that was a mark of somebody's who has died. Where a
+/// process of another user shows an opening with that lock, and none of the same user or of root does, it is
+/// no opening of the dead's: a child of fork() is of its parent's user.
+bool OtherHolders::is_lock_of_another_user(os::OpeningMark mark) {
+  if (!late_.user) return false;
+  bool is_anothers = false, is_perhaps_ours = false;
+  for (const pid_t pid : os::all_processes(kernel_)) {
+    if (pid == os::own_pid()) continue;
+    const Seen seen = any_space(kernel_, pid, is_hurried_, [&](pid_t task, int number) {
+      const std::string file = os::proc_folder(task) + "/fdinfo/" + std::to_string(number);
+      return shows_mark(kernel_.read_file(file).value_or(""), mark);
+    });
+    if (seen != Seen::Found) continue;
+    const auto user = os::user_in(kernel_.read_file(os::proc_folder(pid) + "/status").value_or(""));
+    const bool is_another = user && *user != 0 && *user != *late_.user && pid != late_.pid;
+    (is_another ? is_anothers : is_perhaps_ours) = true;
+  }
+  return is_anothers && !is_perhaps_ours;
+}
+
 bool OtherHolders::is_marked() {
   return std::ranges::any_of(witnesses_, [this](const Witness& witness) {
-    return os::is_marked(witness.descriptor.get(), witness.mark).value_or(false);
+    return os::is_marked(witness.descriptor.get(), witness.mark).value_or(false) &&
+           !is_lock_of_another_user(witness.mark);
   });
 }
 
@@ -321,6 +358,14 @@ void OtherHolders::note(const std::vector<OtherHolder>& seen) {
   }
 }
 
+/// Whoever keeps it has shown it to nobody for so long: the lock may be anybody's, and others wait.
+bool OtherHolders::is_given_up(const Findings& findings) {
+  if (!findings.unseen || !findings.seen.empty()) unseen_since_.reset();
+  if (!findings.unseen || !findings.seen.empty()) return false;
+  if (!unseen_since_) unseen_since_ = clock_.now();
+  return clock_.now() - *unseen_since_ >= unseen_longest;
+}
+
 Findings OtherHolders::look(const Duplicates& duplicates) {
   Findings findings;
   const bool is_ours_too = !duplicates.spaces().empty();
@@ -338,6 +383,7 @@ Findings OtherHolders::look(const Duplicates& duplicates) {
     findings.seen = forks(findings.unseen);
     add_known(findings.seen);
   }
+  if (is_given_up(findings)) findings.unseen = false;
   note(findings.seen);
   if (!findings.none()) {
     was_kept_ = true;

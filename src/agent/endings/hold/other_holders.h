@@ -12,8 +12,9 @@
 ///     ours, and the driver has released it when close() returns, unless somebody has it whom /proc does not
 ///     show.
 ///   * Whether there is such a one the mark says (ground/os/descriptors.h): then it is waited for, and its
-///   holder
-///     is looked for among the forks, of which mappings are looked at as well.
+///     holder is looked for among the forks, of which mappings are looked at as well. Whoever may open the
+///     device may lock that byte as well, once the mark has gone: a lock that another user's process shows
+///     is none, and nobody waits for ever for one that nobody shows.
 ///   * Where the opening ended with somebody else than us, its release may still be under way: until every
 ///     process that was seen to have it has ended, or for `settles` where none was seen or one lives on.
 ///   * Where an agent before us had the duplicates, its marks tell the openings: whoever has a descriptor of
@@ -28,6 +29,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -73,6 +75,9 @@ struct Findings {
   friend bool operator==(const Findings&, const Findings&) = default;
 };
 
+/// Whether that descriptor's opening has the lock that is this mark, by its /proc/PID/fdinfo/FD.
+bool shows_mark(std::string_view fdinfo, os::OpeningMark mark);
+
 /// "process 4711 (python3), somebody who is not to be seen"
 std::string describe(const Findings& findings);
 
@@ -81,6 +86,8 @@ class OtherHolders {
  public:
   /// An address space took at most 0.17 s to go under a running kernel (H100); this is three times that.
   static constexpr Milliseconds settles{500};
+  /// Nobody is waited for longer than that whom /proc does not show: a lock that says so may be anybody's.
+  static constexpr Milliseconds unseen_longest{30'000};
 
   /// The references outlive it. Looks for the openings of `late`'s marks at once.
   OtherHolders(os::Kernel& kernel, const Clock& clock, Late late);
@@ -113,6 +120,8 @@ class OtherHolders {
   bool has_space_mapped(pid_t pid);
   void add_known(std::vector<OtherHolder>& holders);
   bool is_marked();
+  bool is_lock_of_another_user(os::OpeningMark mark);
+  bool is_given_up(const Findings& findings);
   bool has_ended(const OtherHolder& holder);
   void note(const std::vector<OtherHolder>& seen);
 
@@ -126,6 +135,7 @@ class OtherHolders {
   bool is_hurried_ = true;
   Monotonic last_kept_{};  ///< by somebody else, while we had nothing of it any more
   bool was_kept_ = false;
+  std::optional<Monotonic> unseen_since_;
 };
 
 }  // namespace firebreak::hold

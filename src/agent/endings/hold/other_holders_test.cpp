@@ -273,6 +273,88 @@ TEST_F(OtherHoldersTest, ADescriptorOnItsWayIsFoundByTheMark) {
   EXPECT_TRUE(look().none());
 }
 
+TEST_F(OtherHoldersTest, NobodyWaitsForEverForWhoIsShownByNobody) {
+  auto ends = os::socket_pair().value();
+  begin([&](os::Fd& space) {
+    const std::byte one{1};
+    const int number = space.get();
+    EXPECT_TRUE(ends.first.send(std::span(&one, 1), std::span(&number, 1), Milliseconds(1000)));
+    space.reset();
+  });
+  end_child();
+  die();
+  close_all();
+  EXPECT_TRUE(look().unseen);
+  clock_.advance(OtherHolders::unseen_longest - Milliseconds(1));
+  EXPECT_TRUE(look().unseen);
+  clock_.advance(Milliseconds(1));
+  EXPECT_FALSE(look().unseen);
+}
+
+constexpr uid_t alice = 1001, mallory = 1002;
+
+/// Somebody opens the same file, waits for the byte that is its mark, and gets it when the dead's has gone.
+class MarksOfOthers : public OtherHoldersTest {
+ protected:
+  void SetUp() override {
+    if (::geteuid() != 0) GTEST_SKIP() << "only root can be two users";
+    begin([](os::Fd& space) { space.reset(); });
+    late_.user = alice;
+  }
+  void lock_as(uid_t user) {
+    const os::OpeningMark mark = duplicates_.marks().at(0);
+    os::Fd again = os::reopen(duplicates_.spaces().at(0)->descriptor.get()).value();
+    Line locked;
+    locker_.emplace([&] {
+      duplicates_ = {};
+      EXPECT_EQ(::setuid(user), 0);
+      struct flock byte {};
+      byte.l_type = F_WRLCK;
+      byte.l_start = static_cast<off_t>(mark);
+      byte.l_len = 1;
+      EXPECT_EQ(::fcntl(again.get(), F_OFD_SETLKW, &byte), 0);
+      locked.say();
+      for (;;) ::pause();
+    });
+    again.reset();
+    await_waiter(mark);
+    die();
+    close_all();
+    (void)locked.hear();
+  }
+  Findings found_by(uid_t user) {
+    lock_as(user);
+    return look();
+  }
+
+ private:
+  /// It waits for the lock before the dead's goes.
+  void await_waiter(os::OpeningMark mark) {
+    while (kernel_.read_file("/proc/locks").value().find(" " + std::to_string(mark)) == std::string::npos ||
+           kernel_.read_file("/proc/locks").value().find("->") == std::string::npos)
+      std::this_thread::yield();
+  }
+  std::optional<Person> locker_;
+};
+
+TEST_F(MarksOfOthers, ALockOfAnotherUsersHoldsNobodyUp) { EXPECT_FALSE(found_by(mallory).unseen); }
+
+TEST_F(MarksOfOthers, ALockOfTheSameUsersMayBeItsFork) { EXPECT_TRUE(found_by(alice).unseen); }
+
+TEST(ShowsMark, OnlyALockOfThatByteByTheOpening) {
+  constexpr os::OpeningMark mark = 281474976710656;
+  const auto with = [](const std::string& line) { return "pos:\t0\nflags:\t02\n" + line + "\nino:\t9\n"; };
+  EXPECT_TRUE(
+      shows_mark(with("lock:\t1: OFDLCK ADVISORY  WRITE -1 00:0e:9 281474976710656 281474976710656"), mark));
+  EXPECT_FALSE(
+      shows_mark(with("lock:\t1: OFDLCK ADVISORY  WRITE -1 00:0e:9 281474976710656 281474976710657"), mark));
+  EXPECT_FALSE(shows_mark(with("lock:\t1: OFDLCK ADVISORY  WRITE -1 00:0e:9 0 EOF"), mark));
+  EXPECT_FALSE(
+      shows_mark(with("lock:\t1: POSIX  ADVISORY  WRITE 17 00:0e:9 281474976710656 281474976710656"), mark));
+  EXPECT_FALSE(shows_mark(with("locked: OFDLCK 281474976710656 281474976710656"), mark));
+  EXPECT_FALSE(shows_mark("", mark));
+}
+
 TEST_F(OtherHoldersTest, WithoutDuplicatesForksAreKnownByTheirImage) {
   begin([](os::Fd&) {}, false);
   // Ours is the same image; what is not its child is somebody else's.
