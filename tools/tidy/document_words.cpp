@@ -15,7 +15,7 @@ struct Limit {
   bool (*counts)(std::string_view path);
   int (*measure)(const SourceFile& file);
   int most;
-  bool together;  ///< all of them in sum, else each by itself
+  bool together;  ///< true: all of them in sum; false: each by itself
 };
 
 /// Words as `wc -w` counts them: what stands between white space, a table's bars among it.

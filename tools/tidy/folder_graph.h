@@ -27,8 +27,8 @@ struct FolderRow {
 /// the last column may leave out `lab/`, or `src/` and the wing; it is whole here.
 std::vector<FolderRow> folder_rows(const SourceTree& tree);
 
-/// What the targets of each folder link, but for tests and shared libraries, as folders; without itself. A
-/// folder is a row's, or, where no row's folder is around the target, the target's own.
+/// Gives what the targets of each folder link, but for tests and shared libraries, as folders; without
+/// itself. A folder is a row's, or, where no row's folder is around the target, the target's own.
 std::map<std::string, std::set<std::string>> folder_graph(const SourceTree& tree,
                                                           const std::vector<FolderRow>& rows);
 

@@ -9,7 +9,7 @@
 namespace firebreak::tidy {
 namespace {
 
-/// What an opening brace begins.
+/// The kind of what an opening brace begins.
 enum class Scope { Container, Function, Initializer };
 
 constexpr std::string_view blanks = " \t\n";

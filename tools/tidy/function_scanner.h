@@ -16,8 +16,8 @@ struct FunctionSpan {
   std::size_t end = 0;        ///< its closing brace
 };
 
-/// Every function in a code view without directives (source_text.h). Lambdas and local classes belong to the
-/// function around them; a lambda that initialises a constant counts on its own.
+/// Finds every function in a code view without directives (source_text.h). Lambdas and local classes belong
+/// to the function around them; a lambda that initialises a constant counts on its own.
 std::vector<FunctionSpan> find_functions(std::string_view code);
 
 }  // namespace firebreak::tidy

@@ -12,7 +12,7 @@ bool any_may_be_included(const TargetMap& map, const Target& from, const std::se
   return std::ranges::any_of(owners, [&](const Target* to) { return map.may_include(from, *to); });
 }
 
-/// What is wrong with one include of a file of these targets; empty when nothing is.
+/// Says what is wrong with one include of a file of these targets; empty when nothing is.
 std::string objection(const SourceTree& tree, const TargetMap& map, const std::set<const Target*>& from,
                       const Include& include) {
   const SourceFile* file = included_file(tree, include);

@@ -16,7 +16,7 @@ struct Include {
   bool quoted = true;
 };
 
-/// In order; none where the file is no C++.
+/// Lists them in order; none where the file is no C++.
 std::vector<Include> includes_of(const SourceFile& file);
 
 /// The file that an include means; null when none stands at one of the places that includes start from.

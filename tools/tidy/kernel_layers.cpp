@@ -15,7 +15,7 @@ constexpr std::string_view table_head = "| layer of `";
 /// The row that names a file, by the file's path; a row counts by its line in the page.
 using Rows = std::map<std::string, int>;
 
-/// Every `NAME` between back quotes.
+/// Lists every `NAME` between back quotes.
 std::vector<std::string> quoted_names(std::string_view text) {
   std::vector<std::string> names;
   for (std::size_t open = text.find('`'); open != std::string_view::npos; open = text.find('`', open)) {
@@ -82,7 +82,8 @@ void take(std::string_view statement, bool has_body, KernelNames& names) {
   const bool is_function = head.mark == '(' && has_body;
   const bool is_object = head.mark == '=' || head.mark == '[' || head.mark == ';';
   if (head.name.empty() || !(is_function || is_object)) return;
-  if (head.before.find_first_not_of(" \t\n") == std::string::npos) return;  // no type: a macro or a tag
+  // nothing before it is a type: a macro or a tag
+  if (head.before.find_first_not_of(" \t\n") == std::string::npos) return;
   if (has_word(head.before, "extern") || has_word(head.before, "typedef")) return;
   names.own.insert(head.name);
   if (!has_word(head.before, "static")) names.offered.insert(head.name);
@@ -138,7 +139,7 @@ KernelNames kernel_names(std::string_view code) {
 std::vector<Finding> check_kernel_layers(const SourceTree& tree) {
   std::vector<Finding> findings;
   const auto layers = read_layers(tree, findings);
-  std::map<std::string, std::map<std::string, const SourceFile*, std::less<>>> definers;  // of each folder
+  std::map<std::string, std::map<std::string, const SourceFile*, std::less<>>> definers;  // keyed by folder
   std::vector<Part> parts;
   for (const SourceFile& file : tree.files()) {
     if (!file.path().starts_with("kernel/") || file.kind() != FileKind::Source) continue;

@@ -14,12 +14,12 @@ inline constexpr std::string_view kernel_layers_path = "kernel/README.md";
 
 /// Functions and variables that a C file defines outside of all braces.
 struct KernelNames {
-  std::set<std::string> own;      ///< all of them
-  std::set<std::string> offered;  ///< those that are not static
+  std::set<std::string> own;      ///< names of all of them
+  std::set<std::string> offered;  ///< names of those that are not static
 };
 
-/// Of a code view without directives (source_text.h). Of several variables in one statement it knows the
-/// last.
+/// Reads a code view without directives (source_text.h). Where one statement has several variables it knows
+/// the last.
 KernelNames kernel_names(std::string_view code);
 
 }  // namespace firebreak::tidy

@@ -25,7 +25,7 @@ bool is_one_piece(std::string_view line) {
   return space == std::string_view::npos;
 }
 
-/// Whether Markdown shows the line as it is: a table's row, or code.
+/// Tells whether Markdown shows the line as it is: a table's row, or code.
 class Markdown {
  public:
   bool shows_as_it_is(std::string_view line) {

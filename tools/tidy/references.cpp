@@ -45,7 +45,7 @@ bool has_anchor(const SourceFile& page, std::string_view anchor) {
   return false;
 }
 
-/// What this rule knows of the tree: its files and all folders around them.
+/// Knows the tree's files and all folders around them.
 class Places {
  public:
   explicit Places(const SourceTree& tree) : tree_(tree) {
@@ -60,7 +60,7 @@ class Places {
     return tree_.find(path) != nullptr || folders_.contains(path);
   }
 
-  /// Whether some file's path ends with this one, so that the folders before it may be left out.
+  /// Tells whether some file's path ends with this one, so that the folders before it may be left out.
   bool ends_some_path(std::string_view path) const {
     const std::string ending = "/" + std::string(path);
     return tree_.find(path) != nullptr || std::ranges::any_of(tree_.files(), [&](const SourceFile& file) {
@@ -85,7 +85,7 @@ struct Check {
   }
 };
 
-/// Every `](target)` of a document that leads to this repository.
+/// Checks every `](target)` of a document that leads to this repository.
 void check_links(const Check& check) {
   const std::string_view text = check.file.text();
   for (std::size_t at = text.find("]("); at != std::string_view::npos; at = text.find("](", at + 2)) {
@@ -145,10 +145,8 @@ void check_named_pages(const Check& check) {
   }
 }
 
-/// Whether the file only plays documents: a test of a tool that reads them.
-bool plays_documents(const SourceFile& file) {
-  return file.is_test() && file.path().starts_with("tools/");
-}
+/// Tells whether the file only plays documents: a test of a tool that reads them.
+bool plays_documents(const SourceFile& file) { return file.is_test() && file.path().starts_with("tools/"); }
 
 }  // namespace
 

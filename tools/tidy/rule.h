@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What a rule is, and the list of them. A new rule is one file, one line in rules.cpp and one test.
+/// A rule, and the list of them. A new rule is one file, one line in rules.cpp and one test.
 #pragma once
 
 #include <span>

@@ -13,7 +13,7 @@
 
 namespace firebreak::tidy {
 
-/// What a file is to the rules.
+/// The kind of a file, as the rules see it.
 enum class FileKind {
   Header,  ///< .h, .cuh
   Source,  ///< .c, .cpp, .cu
@@ -45,13 +45,13 @@ class SourceFile {
   SourceViews views_;
 };
 
-/// All files of a checkout, sorted by path, and what CMake builds of them. Immutable.
+/// The files of a checkout, sorted by path, and what CMake builds of them. Immutable.
 class SourceTree {
  public:
   explicit SourceTree(std::vector<SourceFile> files, std::vector<Target> targets = {});
 
   const std::vector<SourceFile>& files() const { return files_; }
-  /// In the order in which CMake met them: a library before its tests.
+  /// Lists them in the order in which CMake met them: a library before its tests.
   const std::vector<Target>& targets() const { return targets_; }
   /// Null when there is no such file.
   const SourceFile* find(std::string_view path) const;

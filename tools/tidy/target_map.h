@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Whose each file is, and whom a target may include.
+/// Tells whose each file is, and whom a target may include.
 #pragma once
 
 #include <map>
@@ -46,13 +46,13 @@ class TargetMap {
 
   const SourceTree& tree_;
   std::map<std::string, const Target*, std::less<>> by_name_;
-  std::map<std::string, const Target*, std::less<>> first_of_folder_;  ///< no test, if there is another
+  std::map<std::string, const Target*, std::less<>> first_of_folder_;  ///< prefers a target that is no test
   Owners owners_;
 };
 
 /// The CMakeLists.txt that makes a target.
 std::string list_of(const Target& target);
-/// Where it does so there; 1 where that is not to be seen.
+/// Gives the line where it does so there; 1 where that is not to be seen.
 int line_of(const SourceTree& tree, const Target& target);
 
 }  // namespace firebreak::tidy

@@ -6,7 +6,7 @@
 namespace firebreak::tidy {
 namespace {
 
-/// By CMake's word for its type.
+/// Reads CMake's word for its type.
 TargetKind kind_of(std::string_view type) {
   if (type == "TEST") return TargetKind::Test;
   if (type == "EXECUTABLE") return TargetKind::Program;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What CMake builds, as cmake/FirebreakTargetList.cmake wrote it: the one truth about who may include whom.
+/// The targets that CMake builds, as cmake/FirebreakTargetList.cmake wrote them: the one truth about who may
+/// include whom.
 #pragma once
 
 #include <optional>
@@ -20,10 +21,10 @@ enum class TargetKind {
 struct Target {
   std::string name;
   TargetKind kind = TargetKind::Library;
-  std::string folder;                  ///< of its CMakeLists.txt
-  std::vector<std::string> sources;    ///< without what the build makes
+  std::string folder;                  ///< folder of its CMakeLists.txt
+  std::vector<std::string> sources;    ///< leaves out what the build makes
   std::vector<std::string> direct;     ///< the targets of ours that it links itself
-  std::vector<std::string> passed_on;  ///< those of them that its users may include too
+  std::vector<std::string> passed_on;  ///< links that its users may include, too
 };
 
 /// Empty when a line is none of: `target NAME TYPE FOLDER`, `source PATH`, `direct NAME`, `passed_on NAME`.

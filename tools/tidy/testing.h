@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What the rules' tests share: a tree made of strings.
+/// The rules' tests share a tree made of strings.
 #pragma once
 
 #include <string>

@@ -41,7 +41,7 @@ std::string_view type_defined_at(std::string_view code, std::size_t at) {
 
 std::vector<Finding> check_type_names(const SourceTree& tree) {
   std::vector<Finding> findings;
-  std::map<std::string, std::string, std::less<>> first;  // where each name was met
+  std::map<std::string, std::string, std::less<>> first;  // place where each name was met
   for (const SourceFile& file : tree.files()) {
     if (file.kind() != FileKind::Header || !file.path().starts_with("src/")) continue;
     const std::string& code = file.views().code;

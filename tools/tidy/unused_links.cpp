@@ -11,7 +11,7 @@ namespace {
 
 using TargetSet = std::set<const Target*>;
 
-/// Whose files each target includes itself.
+/// Finds whose files each target includes itself.
 std::map<const Target*, TargetSet> included_targets(const SourceTree& tree, const TargetMap& map) {
   std::map<const Target*, TargetSet> included;
   for (const SourceFile& file : tree.files()) {

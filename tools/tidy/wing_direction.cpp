@@ -31,12 +31,12 @@ std::string_view wing_of(std::string_view folder) {
   return folder.substr(0, folder.find('/'));
 }
 
-/// Whether the words of `text`, which single spaces part, contain `word`.
+/// Tells whether the words of `text`, which single spaces part, contain `word`.
 bool has_word(std::string_view text, std::string_view word) {
   return (" " + std::string(text) + " ").find(" " + std::string(word) + " ") != std::string::npos;
 }
 
-/// What is wrong with a link from one wing into another; empty when nothing is.
+/// Says what is wrong with a link from one wing into another; empty when nothing is.
 std::string objection(std::string_view from, std::string_view to) {
   if (from.empty() || from == to) return {};
   const auto wing = std::ranges::find(wings, from, &Wing::name);

@@ -18,7 +18,7 @@ struct Word {
 /// True for what identifiers are made of.
 bool is_word_character(char c);
 
-/// Every identifier-like word, in order. The views point into `code`.
+/// Lists every identifier-like word, in order. The views point into `code`.
 std::vector<Word> words_of(std::string_view code);
 
 /// Calls of functions from `names`: `name(` and `::name(`, but neither members (`x.name(`, `x->name(`), names
