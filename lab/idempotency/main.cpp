@@ -32,89 +32,124 @@ int decide(const std::string& recorded) {
   return report(decided ? Status() : propagate(decided));
 }
 
-}  // namespace
-
-int main(int argument_count, char** arguments) {
-  CLI::App app{"Checks what Firebreak says of launches: may they run again after they were torn?"};
-  idempotency::RandomLaunchOptions options;
-  options.seed = std::random_device{}();
-  std::vector<std::string> files;
+/// Everything that the command line says.
+struct CommandLine {
+  idempotency::RandomLaunchOptions launches;
   idempotency::RegionOptions regions;
-  regions.modules = 0;
   idempotency::RedoOptions redo;
-  redo.faults = 0;
-  app.add_option("--kernels", options.kernel_count, "Random kernels to check")->capture_default_str();
-  app.add_option("--launches", options.launches_per_kernel, "Launches of each")->capture_default_str();
-  app.add_option("--seed", options.seed, "To have the same again");
+  idempotency::ReplayOptions replay;
+  idempotency::ReplayPart part;
   std::uint64_t begin_kernel = 0;
+  std::uint64_t run_every = 0;
+  std::vector<std::string> files;
+  std::string recorded;
+  bool replays = false;
+};
+
+void add_options_of_launches(CLI::App& app, CommandLine& line) {
+  auto& options = line.launches;
   std::map<std::string, idempotency::AdversarialKind> kinds;
   for (const idempotency::AdversarialKind kind : idempotency::adversarial_kinds)
     kinds[idempotency::to_string(kind)] = kind;
+  app.add_option("--kernels", options.kernel_count, "Random kernels to check")->capture_default_str();
+  app.add_option("--launches", options.launches_per_kernel, "Launches of each")->capture_default_str();
+  app.add_option("--seed", options.seed, "To have the same again");
   app.add_flag("--adversarial", options.is_adversarial,
                "Kernels that are likely to be taken wrongly, in turns of each kind");
   app.add_option("--kind", options.kind, "With --adversarial: of that kind alone")
       ->transform(CLI::CheckedTransformer(kinds));
-  app.add_option("--begin-kernel", begin_kernel,
+  app.add_option("--begin-kernel", line.begin_kernel,
                  "With --adversarial --replay: kernels before that one are left out");
   app.add_option("--problems", options.most_problems, "Ends after so many kernels with a problem")
       ->capture_default_str();
-  app.add_option("--regions", regions.modules, "Instead: sequences of the kernels of so many random modules");
-  app.add_option("--sequences", regions.sequences, "Sequences of each module")->capture_default_str();
-  app.add_flag("--mutants", regions.with_mutants, "One kernel of each sequence is changed");
-  app.add_option("--faults", redo.faults, "Instead: so many faults in such sequences, noted in a ring");
-  app.add_option("--ptx", files, "Instead: what can be said of the kernels of these PTX files")
+}
+
+void add_options_of_other_checks(CLI::App& app, CommandLine& line) {
+  line.regions.modules = 0;
+  line.redo.faults = 0;
+  app.add_option("--regions", line.regions.modules,
+                 "Instead: sequences of the kernels of so many random modules");
+  app.add_option("--sequences", line.regions.sequences, "Sequences of each module")->capture_default_str();
+  app.add_flag("--mutants", line.regions.with_mutants, "One kernel of each sequence is changed");
+  app.add_option("--faults", line.redo.faults, "Instead: so many faults in such sequences, noted in a ring");
+  app.add_option("--ptx", line.files, "Instead: what can be said of the kernels of these PTX files")
       ->check(CLI::ExistingFile);
-  std::uint64_t every = 0;
-  app.add_option("--run", every, "With --ptx: one of so many kernels is launched under the oracle");
-  std::string recorded;
-  app.add_option("--recorded", recorded,
+  app.add_option("--run", line.run_every, "With --ptx: one of so many kernels is launched under the oracle");
+  app.add_option("--recorded", line.recorded,
                  "Instead: the launches that a program recorded there (FIREBREAK_RECORD_LAUNCHES), as JSON")
       ->check(CLI::ExistingDirectory);
-  bool replays = false;
-  idempotency::ReplayOptions replay;
-  idempotency::ReplayPart part;
+}
+
+void add_options_of_replay(CLI::App& app, CommandLine& line) {
   app.add_flag(
-      "--replay", replays,
+      "--replay", line.replays,
       "With --recorded or --adversarial: on a GPU, with made-up data, traced, torn and done again; lines "
       "of JSON");
-  app.add_option("--part", part.part, "With --replay: this part of the kernels, from 0")
+  app.add_option("--part", line.part.part, "With --replay: this part of the kernels, from 0")
       ->capture_default_str();
-  app.add_option("--parts", part.parts, "of so many")->capture_default_str()->check(CLI::PositiveNumber);
-  app.add_option("--begin", part.begin, "With --replay: launches before that one are left out");
-  app.add_option("--first-data", part.first_data,
+  app.add_option("--parts", line.part.parts, "of so many")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  app.add_option("--begin", line.part.begin, "With --replay: launches before that one are left out");
+  app.add_option("--first-data", line.part.first_data,
                  "With --begin: that launch's first data, 0 numbers, 1 small ones, 2 zeroes")
       ->check(CLI::Range(0, 2));
-  app.add_option("--records", replay.most_records, "With --replay: accesses that are recorded of a launch")
+  app.add_option("--records", line.replay.most_records,
+                 "With --replay: accesses that are recorded of a launch")
       ->capture_default_str();
-  CLI11_PARSE(app, argument_count, arguments);
-  if (!files.empty() && every != 0) {
-    const auto counts = idempotency::check_corpus({files, every, options.launches_per_kernel, options.seed});
-    fmt::print("{}", to_text(counts));
-    return counts.problems.empty() ? 0 : 1;
-  }
-  if (!files.empty()) {
-    fmt::print("{}", to_text(idempotency::survey(files)));
+}
+
+int check_files(const CommandLine& line) {
+  if (line.run_every == 0) {
+    fmt::print("{}", to_text(idempotency::survey(line.files)));
     return 0;
   }
-  if (replays && options.is_adversarial)
-    return report(
-        idempotency::replay_adversarial({options.kernel_count, options.seed, begin_kernel}, replay));
-  if (replays) return report(idempotency::replay_recorded(recorded, replay, part));
-  if (!recorded.empty()) return decide(recorded);
-  fmt::print("seed {}\n", options.seed);
-  if (redo.faults > 0) {
-    redo.seed = options.seed;
-    const idempotency::RedoCounts counts = idempotency::check_redo(redo);
-    fmt::print("{}", to_text(counts));
-    return counts.problem.empty() ? 0 : 1;
-  }
-  if (regions.modules > 0) {
-    regions.seed = options.seed;
-    const idempotency::RegionCounts counts = idempotency::check_random_regions(regions);
-    fmt::print("{}", to_text(counts));
-    return counts.problem.empty() ? 0 : 1;
-  }
-  const idempotency::RandomLaunchCounts counts = idempotency::check_random_launches(options);
+  const auto counts = idempotency::check_corpus(
+      {line.files, line.run_every, line.launches.launches_per_kernel, line.launches.seed});
   fmt::print("{}", to_text(counts));
   return counts.problems.empty() ? 0 : 1;
+}
+
+int replay(const CommandLine& line) {
+  const auto& launches = line.launches;
+  if (launches.is_adversarial)
+    return report(idempotency::replay_adversarial({launches.kernel_count, launches.seed, line.begin_kernel},
+                                                  line.replay));
+  return report(idempotency::replay_recorded(line.recorded, line.replay, line.part));
+}
+
+int check_random(CommandLine& line) {
+  const std::uint64_t seed = line.launches.seed;
+  fmt::print("seed {}\n", seed);
+  if (line.redo.faults > 0) {
+    line.redo.seed = seed;
+    const idempotency::RedoCounts counts = idempotency::check_redo(line.redo);
+    fmt::print("{}", to_text(counts));
+    return counts.problem.empty() ? 0 : 1;
+  }
+  if (line.regions.modules > 0) {
+    line.regions.seed = seed;
+    const idempotency::RegionCounts counts = idempotency::check_random_regions(line.regions);
+    fmt::print("{}", to_text(counts));
+    return counts.problem.empty() ? 0 : 1;
+  }
+  const idempotency::RandomLaunchCounts counts = idempotency::check_random_launches(line.launches);
+  fmt::print("{}", to_text(counts));
+  return counts.problems.empty() ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argument_count, char** arguments) {
+  CLI::App app{"Checks what Firebreak says of launches: may they run again after they were torn?"};
+  CommandLine line;
+  line.launches.seed = std::random_device{}();
+  add_options_of_launches(app, line);
+  add_options_of_other_checks(app, line);
+  add_options_of_replay(app, line);
+  CLI11_PARSE(app, argument_count, arguments);
+  if (!line.files.empty()) return check_files(line);
+  if (line.replays) return replay(line);
+  if (!line.recorded.empty()) return decide(line.recorded);
+  return check_random(line);
 }
