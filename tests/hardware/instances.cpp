@@ -93,6 +93,24 @@ long resident_kib() {
   return 0;
 }
 
+/// What threads wait for that did not end.
+void tell_threads() {
+  for (const auto& each : std::filesystem::directory_iterator("/proc/self/task")) {
+    for (const char* const part : {"comm", "wchan", "syscall"}) {
+      std::string line;
+      std::getline(std::ifstream(each.path() / part), line);
+      std::fprintf(stderr, "%s ", line.c_str());
+    }
+    std::ifstream status(each.path() / "status");
+    for (std::string line; std::getline(status, line);)
+      if (line.rfind("Sig", 0) == 0 || line.rfind("State", 0) == 0) std::fprintf(stderr, "%s ", line.c_str());
+    std::fprintf(stderr, "\n");
+  }
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);)
+    if (line.find(" r-xp ") != std::string::npos) std::fprintf(stderr, "%s\n", line.c_str());
+}
+
 /// One life of an instance.
 class Life {
  public:
@@ -234,7 +252,7 @@ int main(int count, char** arguments) {
     mappings_ms.push_back(ms(thrown.mappings));
     descriptors_ms.push_back(ms(thrown.descriptors));
     rest_ms.push_back(ms(thrown.rest));
-    not_gone += thrown.is_gone ? 0 : 1;
+    if (!thrown.is_gone && not_gone++ == 0) tell_threads();
     if (done == 1) {
       descriptors_first = count_in("/proc/self/fd");
       threads_first = count_in("/proc/self/task");

@@ -67,6 +67,15 @@ TEST_F(Copy, WhatItTakesIsKnownWhenItHappens) {
   EXPECT_TRUE(copy->throw_away().is_gone);
 }
 
+TEST_F(Copy, WhatItTakesByAFunctionThatItLooksUpLaterIsItsOwnToo) {
+  const auto copy = load();
+  const int number = function<int()>(*copy, "greedy_open_event")();
+  ASSERT_GE(number, 0);
+  EXPECT_EQ(copy->counts().descriptors, 1U);
+  EXPECT_TRUE(copy->throw_away().is_gone);
+  EXPECT_EQ(::fcntl(number, F_GETFD), -1);
+}
+
 TEST_F(Copy, NothingIsLeftOfOneThatIsThrownAway) {
   const auto round = [] {
     const auto copy = load();

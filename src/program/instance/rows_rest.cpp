@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "ground/os/library_behind.h"
+#include "program/instance/imports.h"
 #include "program/instance/rows.h"
 
 namespace firebreak::instance::rows {
@@ -17,6 +18,19 @@ constexpr std::string_view debugger_name = "libcudadebugger.so";
 bool is_debugger(const char* file) {
   const std::string_view path(file == nullptr ? "" : file);
   return path.substr(path.rfind('/') + 1).starts_with(debugger_name);
+}
+
+/// What a name that is asked for later leads to, where it has a row: NVIDIA's driver looks pipe2(), eventfd()
+/// and others up by name and version (H200, driver 580.159.04: nine descriptors).
+void* row_for(const Taken& taken, const char* name, void* found) {
+  if (found == nullptr) return nullptr;
+  std::size_t place = 0;
+  while (place < places_max && (!is_taken(place) || &taken_at(place) != &taken)) ++place;
+  for (const ImportRow& row : import_table()) {
+    if (place < places_max && row.name == name && row.what != Import::Linker)
+      return const_cast<void*>(row.entry(place));
+  }
+  return found;
 }
 
 }  // namespace
@@ -41,15 +55,18 @@ void* load_library(Taken& taken, const char* file, int flags) {
   return library;
 }
 
-void* find_symbol(Taken&, void* library, const char* name) { return os::real_dlsym(library, name); }
+void* find_symbol(Taken& taken, void* library, const char* name) {
+  void* const found = os::real_dlsym(library, name);
+  return library == taken.library ? found : row_for(taken, name, found);
+}
 
 void* find_symbol_for_debugger(Taken& taken, void* library, const char* name) {
   const bool is_drivers = name != nullptr && name[0] == 'c' && name[1] == 'u';
-  return os::real_dlsym(is_drivers ? taken.library : library, name);
+  return is_drivers ? os::real_dlsym(taken.library, name) : find_symbol(taken, library, name);
 }
 
-void* find_version(Taken&, void* library, const char* name, const char* version) {
-  return ::dlvsym(library, name, version);
+void* find_version(Taken& taken, void* library, const char* name, const char* version) {
+  return row_for(taken, name, ::dlvsym(library, name, version));
 }
 
 /// The debugger's goes with the driver.

@@ -273,6 +273,8 @@ std::array<Place, places_max>& places() {
 
 Taken& taken_at(std::size_t place) { return *places()[place].taken; }
 
+bool is_taken(std::size_t place) { return places()[place].taken != nullptr; }
+
 std::optional<std::size_t> take_place() {
   for (std::size_t place = 0; place < places_max; ++place) {
     bool is_taken = false;

@@ -134,6 +134,8 @@ inline constexpr std::size_t places_max = 16;
 
 /// What the copy at that place has taken; while it is loaded.
 Taken& taken_at(std::size_t place);
+/// Whether there is one at that place.
+bool is_taken(std::size_t place);
 
 /// A place that nobody has, for a copy that is loaded next. Null: all are taken.
 std::optional<std::size_t> take_place();
