@@ -87,9 +87,7 @@ void add_options_of_replay(CLI::App& app, CommandLine& line) {
       "of JSON");
   app.add_option("--part", line.part.part, "With --replay: this part of the kernels, from 0")
       ->capture_default_str();
-  app.add_option("--parts", line.part.parts, "of so many")
-      ->capture_default_str()
-      ->check(CLI::PositiveNumber);
+  app.add_option("--parts", line.part.parts, "of so many")->capture_default_str()->check(CLI::PositiveNumber);
   app.add_option("--begin", line.part.begin, "With --replay: launches before that one are left out");
   app.add_option("--first-data", line.part.first_data,
                  "With --begin: that launch's first data, 0 numbers, 1 small ones, 2 zeroes")

@@ -181,48 +181,48 @@ void print(const char* name, std::vector<double> values) {
   std::printf(", \"%s\": {\"p50\": %.2f, \"max\": %.2f}", name, values[values.size() / 2], values.back());
 }
 
-}  // namespace
+/// The count of something before the rounds that are compared, and what one round added since.
+struct Since {
+  std::size_t descriptors = 0;
+  std::size_t threads = 0;
+  std::size_t maps = 0;
+  long kib = 0;
 
-int main(int count, char** arguments) {
-  if (count < 3) return 2;
-  const int rounds = std::atoi(arguments[1]);
-  const std::string how = arguments[2];
-  void* const plain = dlopen("libcuda.so.1", RTLD_LAZY);
-  Dl_info info{};
-  if (plain == nullptr || dladdr(dlsym(plain, "cuInit"), &info) == 0) return 2;
-  const std::string library = std::filesystem::canonical(info.dli_fname);
+  static Since now() {
+    return {count_in("/proc/self/fd"), count_in("/proc/self/task"), lines_of_maps(""), resident_kib()};
+  }
+};
+
+/// One play: instances that come up, compute, do what `how` says, and are thrown away, one after the other.
+struct Play {
+  std::string how;
+  std::string library;
+  std::vector<std::string> pipes;  ///< pipe directories of the domains, taken in turns; empty: no MPS
   int kept = -1;
   std::uint32_t expected = 0;
   int wrong = 0;
   int stored_after_fence = 0;
   int not_gone = 0;
   int done = 0;
+  bool was_busy = false;
   std::string error;
   std::vector<double> up, threads_ms, mappings_ms, descriptors_ms, rest_ms;
-  std::size_t descriptors_first = 0, threads_first = 0, maps_first = 0;
-  long kib_first = 0;
   std::size_t threads_taken = 0, descriptors_taken = 0, mappings_taken = 0;
-  bool was_busy = false;
-  for (; done < rounds && error.empty(); ++done) {
-    DriverCopy::Variables variables;
-    if (count > 4) variables.emplace_back("CUDA_MPS_PIPE_DIRECTORY", arguments[3 + done % 2]);
+  Since first{};
+
+  DriverCopy::Variables variables() const {
+    DriverCopy::Variables all;
+    if (!pipes.empty()) all.emplace_back("CUDA_MPS_PIPE_DIRECTORY", pipes[std::size_t(done) % pipes.size()]);
     if (how == "dump") {
-      variables.emplace_back("CUDA_ENABLE_COREDUMP_ON_EXCEPTION", "1");
-      variables.emplace_back("CUDA_COREDUMP_FILE", "/dev/shm/instances-core");
-      variables.emplace_back("CUDA_COREDUMP_GENERATION_FLAGS", "skip_global_memory,skip_abort");
+      all.emplace_back("CUDA_ENABLE_COREDUMP_ON_EXCEPTION", "1");
+      all.emplace_back("CUDA_COREDUMP_FILE", "/dev/shm/instances-core");
+      all.emplace_back("CUDA_COREDUMP_GENERATION_FLAGS", "skip_global_memory,skip_abort");
     }
-    const auto began = std::chrono::steady_clock::now();
-    auto copy = DriverCopy::load(library, std::move(variables));
-    if (!copy) {
-      error = firebreak::to_string(copy.error());
-      break;
-    }
-    Life life(**copy);
-    if (!life.come_up() || !life.map(&kept)) {
-      error = life.first_error() + " in round " + std::to_string(done);
-      break;
-    }
-    up.push_back(ms(std::chrono::steady_clock::now() - began));
+    return all;
+  }
+
+  /// Computes one step, and looks whether the instance before still stores.
+  void compute(Life& life) {
     if (std::exchange(was_busy, false)) {
       const std::uint32_t then = life.word(16);
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -234,6 +234,10 @@ int main(int count, char** arguments) {
     const bool is_right =
         life.word(0) == expected && life.word(words - 1) == expected && life.first_error().empty();
     wrong += is_right ? 0 : 1;
+  }
+
+  /// Does what the play is about, just before the throw.
+  void disturb(Life& life) {
     if (how == "trap" || how == "dump" || how == "misaligned") {
       life.launch(how == "dump" ? "trap" : how.c_str(), 1);
       life.wait();
@@ -243,42 +247,79 @@ int main(int count, char** arguments) {
       std::this_thread::sleep_for(runs);
       was_busy = true;
     }
-    const auto taken = (*copy)->counts();
+  }
+
+  void throw_away(DriverCopy& copy) {
+    const auto taken = copy.counts();
     threads_taken = taken.threads;
     descriptors_taken = taken.descriptors;
     mappings_taken = taken.mappings;
-    const Thrown thrown = (*copy)->throw_away();
+    const Thrown thrown = copy.throw_away();
     threads_ms.push_back(ms(thrown.threads));
     mappings_ms.push_back(ms(thrown.mappings));
     descriptors_ms.push_back(ms(thrown.descriptors));
     rest_ms.push_back(ms(thrown.rest));
     if (!thrown.is_gone && not_gone++ == 0) tell_threads();
-    if (done == 1) {
-      descriptors_first = count_in("/proc/self/fd");
-      threads_first = count_in("/proc/self/task");
-      maps_first = lines_of_maps("");
-      kib_first = resident_kib();
-    }
   }
-  const int after_first = std::max(done - 2, 1);
-  std::printf(
-      "{\"how\": \"%s\", \"rounds\": %d, \"wrong\": %d, \"not_gone\": %d, \"stored_after_fence\": %d, "
-      "\"error\": \"%s\"",
-      how.c_str(), done, wrong, not_gone, stored_after_fence, error.c_str());
-  std::printf(", \"taken\": {\"threads\": %zu, \"descriptors\": %zu, \"mappings\": %zu}", threads_taken,
-              descriptors_taken, mappings_taken);
-  print("up_ms", up);
-  print("throw_threads_ms", threads_ms);
-  print("throw_mappings_ms", mappings_ms);
-  print("throw_descriptors_ms", descriptors_ms);
-  print("throw_rest_ms", rest_ms);
-  std::printf(", \"left_a_round\": {\"descriptors\": %.2f, \"threads\": %.2f, \"maps\": %.2f, \"kib\": %.1f}",
-              (double(count_in("/proc/self/fd")) - double(descriptors_first)) / after_first,
-              (double(count_in("/proc/self/task")) - double(threads_first)) / after_first,
-              (double(lines_of_maps("")) - double(maps_first)) / after_first,
-              double(resident_kib() - kib_first) / after_first);
-  std::printf(", \"left_at_end\": {\"nvidia_descriptors_beside_the_kept\": %d, \"nvidia_mappings\": %zu}}\n",
-              int(devices_open()) - (kept >= 0 ? 1 : 0), lines_of_maps("/dev/nvidia"));
-  std::fflush(stdout);
-  _exit(wrong == 0 && not_gone == 0 && stored_after_fence == 0 && error.empty() ? 0 : 1);
+
+  void round() {
+    const auto began = std::chrono::steady_clock::now();
+    auto copy = DriverCopy::load(library, variables());
+    if (!copy) {
+      error = firebreak::to_string(copy.error());
+      return;
+    }
+    Life life(**copy);
+    if (!life.come_up() || !life.map(&kept)) {
+      error = life.first_error() + " in round " + std::to_string(done);
+      return;
+    }
+    up.push_back(ms(std::chrono::steady_clock::now() - began));
+    compute(life);
+    disturb(life);
+    throw_away(**copy);
+    if (done == 1) first = Since::now();
+  }
+
+  void tell() const {
+    const int after_first = std::max(done - 2, 1);
+    const Since now = Since::now();
+    std::printf(
+        "{\"how\": \"%s\", \"rounds\": %d, \"wrong\": %d, \"not_gone\": %d, \"stored_after_fence\": %d, "
+        "\"error\": \"%s\"",
+        how.c_str(), done, wrong, not_gone, stored_after_fence, error.c_str());
+    std::printf(", \"taken\": {\"threads\": %zu, \"descriptors\": %zu, \"mappings\": %zu}", threads_taken,
+                descriptors_taken, mappings_taken);
+    print("up_ms", up);
+    print("throw_threads_ms", threads_ms);
+    print("throw_mappings_ms", mappings_ms);
+    print("throw_descriptors_ms", descriptors_ms);
+    print("throw_rest_ms", rest_ms);
+    std::printf(
+        ", \"left_a_round\": {\"descriptors\": %.2f, \"threads\": %.2f, \"maps\": %.2f, \"kib\": %.1f}",
+        (double(now.descriptors) - double(first.descriptors)) / after_first,
+        (double(now.threads) - double(first.threads)) / after_first,
+        (double(now.maps) - double(first.maps)) / after_first, double(now.kib - first.kib) / after_first);
+    std::printf(
+        ", \"left_at_end\": {\"nvidia_descriptors_beside_the_kept\": %d, \"nvidia_mappings\": %zu}}\n",
+        int(devices_open()) - (kept >= 0 ? 1 : 0), lines_of_maps("/dev/nvidia"));
+    std::fflush(stdout);
+  }
+};
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  if (count < 3) return 2;
+  const int rounds = std::atoi(arguments[1]);
+  void* const plain = dlopen("libcuda.so.1", RTLD_LAZY);
+  Dl_info info{};
+  if (plain == nullptr || dladdr(dlsym(plain, "cuInit"), &info) == 0) return 2;
+  Play play;
+  play.how = arguments[2];
+  play.library = std::filesystem::canonical(info.dli_fname);
+  if (count > 4) play.pipes = {arguments[3], arguments[4]};
+  for (; play.done < rounds && play.error.empty(); ++play.done) play.round();
+  play.tell();
+  _exit(play.wrong == 0 && play.not_gone == 0 && play.stored_after_fence == 0 && play.error.empty() ? 0 : 1);
 }
