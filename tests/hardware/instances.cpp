@@ -10,6 +10,7 @@
 /// middle of a kernel that stores for ever (busy): the next instance looks whether anything is stored after
 /// that.
 #include <dlfcn.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,8 +20,11 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <string>
+#include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "program/instance/copy.h"
@@ -93,13 +97,46 @@ long resident_kib() {
   return 0;
 }
 
-/// What threads wait for that did not end.
+/// Prints the words of a waiting thread's stack that lie in `code`: most are return addresses, the innermost
+/// first. `syscall`: the line of that file in /proc, whose last but one word is the stack pointer.
+void tell_stack(const std::string& syscall,
+                const std::vector<std::pair<std::uintptr_t, std::uintptr_t>>& code) {
+  std::vector<std::string> all;
+  std::istringstream line(syscall);
+  for (std::string word; line >> word;) all.push_back(word);
+  if (all.size() < 3) return;
+  const auto stack = std::strtoull(all[all.size() - 2].c_str(), nullptr, 16);
+  std::vector<std::uintptr_t> found(2048);
+  const iovec here{found.data(), found.size() * sizeof(found[0])};
+  const iovec there{reinterpret_cast<void*>(stack), here.iov_len};
+  const ssize_t read = ::process_vm_readv(::getpid(), &here, 1, &there, 1, 0);
+  for (std::size_t i = 0; read > 0 && i < static_cast<std::size_t>(read) / sizeof(found[0]); ++i) {
+    for (const auto& [begin, end] : code)
+      if (found[i] >= begin && found[i] < end)
+        std::fprintf(stderr, "%lx ", static_cast<unsigned long>(found[i]));
+  }
+}
+
+std::vector<std::pair<std::uintptr_t, std::uintptr_t>> code_in_this_process() {
+  std::vector<std::pair<std::uintptr_t, std::uintptr_t>> code;
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    unsigned long begin = 0, end = 0;
+    if (line.find(" r-xp ") != std::string::npos && std::sscanf(line.c_str(), "%lx-%lx", &begin, &end) == 2)
+      code.emplace_back(begin, end);
+  }
+  return code;
+}
+
+/// Prints what threads wait for that did not end.
 void tell_threads() {
+  const auto code = code_in_this_process();
   for (const auto& each : std::filesystem::directory_iterator("/proc/self/task")) {
     for (const char* const part : {"comm", "wchan", "syscall"}) {
       std::string line;
       std::getline(std::ifstream(each.path() / part), line);
       std::fprintf(stderr, "%s ", line.c_str());
+      if (std::string_view(part) == "syscall") tell_stack(line, code);
     }
     std::ifstream status(each.path() / "status");
     for (std::string line; std::getline(status, line);)

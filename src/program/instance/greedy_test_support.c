@@ -66,6 +66,28 @@ static void* wait_without_signals(void* unused) {
   return unused;
 }
 
+/// These two leave a condition with a waiter whose mutex is somebody else's for good: the C library's own way out of
+/// pthread_cond_wait() takes that mutex again.
+static pthread_mutex_t guarded = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t told = PTHREAD_COND_INITIALIZER;
+static int has_waiter;
+static void* wait_for_condition(void* unused) {
+  pthread_mutex_lock(&guarded);
+  has_waiter = 1;
+  while (1) pthread_cond_wait(&told, &guarded);
+  return unused;
+}
+static void* keep_mutex(void* unused) {
+  pthread_mutex_lock(&guarded);
+  while (!has_waiter) {
+    pthread_mutex_unlock(&guarded);
+    usleep(100);
+    pthread_mutex_lock(&guarded);
+  }
+  while (1) pause();
+  return unused;
+}
+
 /// How many threads that started.
 int greedy_begin(void) {
   sem_init(&never, 0, 0);
@@ -78,7 +100,8 @@ int greedy_begin(void) {
   if (anonymous == MAP_FAILED) abort();
   memset(anonymous, 1, 4 << 20);
   munmap(anonymous + (1 << 20), 1 << 20);  // in the middle
-  void* (*const all[])(void*) = {&wait_for_events, &wait_for_word, &take_and_give, &wait_without_signals};
+  void* (*const all[])(void*) = {&wait_for_events, &wait_for_word, &take_and_give, &wait_without_signals,
+                               &wait_for_condition, &keep_mutex};
   int started = 0;
   for (unsigned i = 0; i < sizeof all / sizeof *all; i++) {
     pthread_t thread;

@@ -32,7 +32,7 @@ void take_back(int number, siginfo_t* info, void* context) {
     return;
   }
   if (!thread->is_inside.load() || thread->held.load() != 0) return;  // it looks itself as it leaves
-  siglongjmp(thread->begin, 1);
+  __builtin_longjmp(thread->beginning, 1);
 }
 
 /// For as long as threads are ended the signal is ours. Where one of them may still get it, it stays so: what
@@ -72,7 +72,7 @@ void Held::enter() {
 void Held::leave() {
   CopyThread* const thread = own;
   if (thread == nullptr) return;
-  if (thread->held.fetch_sub(1) == 1 && thread->must_end.load()) siglongjmp(thread->begin, 1);
+  if (thread->held.fetch_sub(1) == 1 && thread->must_end.load()) __builtin_longjmp(thread->beginning, 1);
 }
 
 int Threads::signal() { return SIGRTMAX - 3; }
@@ -83,7 +83,7 @@ void* Threads::begin(void* given) {
   thread.number.store(static_cast<pid_t>(::syscall(SYS_gettid)));
   // volatile: it is read after a jump.
   void* volatile result = nullptr;
-  if (sigsetjmp(thread.begin, 0) == 0) {
+  if (__builtin_setjmp(thread.beginning) == 0) {
     sigset_t ending;
     sigemptyset(&ending);
     sigaddset(&ending, signal());

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <pthread.h>
-#include <setjmp.h>
 #include <sys/types.h>
 
 #include <atomic>
@@ -30,7 +29,10 @@ struct CopyThread {
   std::atomic<std::uint32_t> is_over{0};  ///< it runs no more code but the C library's last
   bool is_joinable = true;                ///< of the mutex of its Threads, as the next
   bool is_awaited = false;                ///< somebody joins it
-  sigjmp_buf begin;
+  /// Place to which the thread is taken back. It is the compiler's jump and not siglongjmp(): that one runs
+  /// the C library's handlers of cancellation, of which the one of pthread_cond_wait() waits for the mutex,
+  /// which another ended thread may have for good.
+  void* beginning[5];
 };
 
 /// While one lives, the calling thread is not ended, if it is one of a copy's: it holds something of the
