@@ -514,6 +514,7 @@ TEST_F(Spare, CodeThatMayStoreTheAddressOfAVariableIsNotMoved) {
     page.ask_to_leave();
     EXPECT_EQ(program->tell("use_stored"), CUDA_SUCCESS);
     EXPECT_EQ(program->ask("steps").value, 1U);
+    EXPECT_TRUE(page.is(SpareState::Unprotected));  // its code is read in the background
     EXPECT_EQ(page->flips.load(), 0U);
     EXPECT_EQ(page.reason(), "it loads code whose kernels may store the address of a variable or function");
   }

@@ -78,7 +78,8 @@ an H200 ({of.link("h200/mode-cost")})."""
 def stalls(of):
     rows, exits = [], []
     for file in ("h100/spare-faults-keeper", "h100/spare-faults-torch-3", "h100/spare-faults-graph-2",
-                 "h100/spare-faults-segments", "h100/spare-anchors", "h200/spare-guarded", "h200/spare-bounded"):
+                 "h100/spare-faults-segments", "h100/spare-anchors", "h200/spare-faults", "h200/spare-guarded",
+                 "h200/spare-bounded"):
         run = of.load(file)
         for program, each in run["figures"].items():
             said = run["said"][program]

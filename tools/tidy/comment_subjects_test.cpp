@@ -41,8 +41,8 @@ TEST(CommentSubjects, TheFirstWordDecides) {
 
 TEST(CommentSubjects, TooManyAreAFinding) {
   std::string mixed;
-  for (int i = 0; i < 34; ++i) mixed += "int a;  // Of it.\n";
-  for (int i = 0; i < 66; ++i) mixed += "int b;  // A number.\n";
+  for (std::size_t i = 0; i < 100; ++i)
+    mixed += i < comments_without_subject_percent_max ? "int a;  // Of it.\n" : "int b;  // A number.\n";
   EXPECT_THAT(check_comment_subjects(tree_of({{"src/a.cpp", mixed}})), IsEmpty());
   EXPECT_THAT(check_comment_subjects(tree_of({{"src/a.cpp", mixed + "int a;  // Of it.\n"}})), SizeIs(1));
 }
