@@ -53,13 +53,11 @@ void encode_call(const Module& module, const Function& function, Call& call) {
 
 }  // namespace
 
-Finding encode_immediates(Module& module) {
-  for (Function& function : module.functions) {
-    for (Instruction& instruction : function.instructions)
-      if (instruction.opcode != Opcode::Call && instruction.opcode != Opcode::Opaque)
-        if (Finding problem = encode_instruction(function, instruction)) return problem;
-    for (Call& call : function.calls) encode_call(module, function, call);
-  }
+Finding encode_immediates(const Module& module, Function& function) {
+  for (Instruction& instruction : function.instructions)
+    if (instruction.opcode != Opcode::Call && instruction.opcode != Opcode::Opaque)
+      if (Finding problem = encode_instruction(function, instruction)) return problem;
+  for (Call& call : function.calls) encode_call(module, function, call);
   return std::nullopt;
 }
 

@@ -9,6 +9,6 @@
 namespace firebreak::ptx {
 
 /// Once for each freshly parsed module. Complains about operands that do not fit their instruction.
-Finding encode_immediates(Module& module);
+Finding encode_immediates(const Module& module, Function& function);
 
 }  // namespace firebreak::ptx

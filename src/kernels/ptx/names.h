@@ -29,6 +29,8 @@ class NameScopes {
   NameScopes() { open(); }
   void open() { scopes_.emplace_back(); }
   void close() { scopes_.pop_back(); }
+  std::size_t depth() const { return scopes_.size(); }
+  void close_to(std::size_t depth) { scopes_.resize(depth); }
 
   /// False: the innermost scope has this name already.
   bool declare(std::string_view name, const NameEntry& entry);

@@ -12,7 +12,7 @@ namespace firebreak::ptx {
 /// What becomes of an instruction that this parser does not know.
 enum class UnknownInstructions : std::uint8_t {
   Refused,  ///< it is an error: for who runs the module
-  Kept,     ///< it becomes Opcode::Opaque: for analysis
+  Kept,     ///< it becomes Opcode::Opaque: for analysis. So does the body of a function that cannot be read
 };
 
 /// Lexes, parses and validates. Errors are InvalidArgument, the message is "file:line:column: what". Memory

@@ -127,12 +127,48 @@ void parse_definition(Parser& parser, std::uint32_t index) {
   parser.names.open();
   declare_parameters(parser, function.return_parameters, SymbolKind::ReturnParameter);
   declare_parameters(parser, function.parameters, SymbolKind::Parameter);
+  const std::size_t start = parser.tokens.position();
+  const std::size_t depth = parser.names.depth();
   parse_body(parser);
+  if (parser.tokens.failed() && parser.keeps_unknown) {
+    make_opaque(function, parser.tokens.failure()->message);
+    parser.tokens.rewind(start);
+    parser.names.close_to(depth);
+    skip_braces(parser.tokens);
+  }
   parser.names.close();
   parser.function_index = no_index;
 }
 
 }  // namespace
+
+void make_opaque(Function& function, const std::string& why) {
+  function.registers.clear();
+  function.variables.clear();
+  function.local_frame_bytes = function.argument_area_bytes = 0;
+  function.calls.clear();
+  function.prototypes.clear();
+  function.call_targets.clear();
+  function.branch_tables.clear();
+  function.labels.clear();
+  for (auto* const parameters : {&function.parameters, &function.return_parameters})
+    for (Parameter& each : *parameters) each.register_index = no_index;
+  function.opaque_instructions.assign(1, {"(" + why + ")", true, false, true});
+  function.instructions.assign(1, {});
+  function.instructions[0].opcode = Opcode::Opaque;
+  function.instructions[0].opaque_index = 0;
+  function.instructions[0].location = function.location;
+}
+
+void skip_braces(TokenStream& tokens) {
+  std::size_t open = 0;
+  do {
+    if (tokens.at("{")) ++open;
+    if (tokens.at("}")) --open;
+    tokens.next();
+  } while (open > 0 && !tokens.at_end());
+  if (open > 0) tokens.fail_expected("'}'");
+}
 
 void parse_function(Parser& parser, Linkage linkage) {
   TokenStream& tokens = parser.tokens;

@@ -77,6 +77,19 @@ void skip_section(TokenStream& tokens) {
   if (!tokens.accept("}")) tokens.fail(location, "this section has no end");
 }
 
+// To its semicolon, or the brace that closes it. What it declares has no name then: nobody can use it. False:
+// there is no such end.
+bool skip_statement(TokenStream& tokens) {
+  while (!tokens.at_end() && !tokens.at(";") && !tokens.at("{")) tokens.next();
+  const bool has_initial = tokens.at("{");
+  if (has_initial)
+    skip_braces(tokens);
+  else
+    tokens.next();
+  if (has_initial) tokens.accept(";");
+  return !tokens.failed() && !tokens.at_end();
+}
+
 }  // namespace
 
 bool skip_directive(Parser& parser) {
@@ -98,8 +111,16 @@ bool skip_directive(Parser& parser) {
 }
 
 void parse_module(Parser& parser) {
+  TokenStream& tokens = parser.tokens;
   parse_header(parser);
-  while (!parser.tokens.at_end()) parse_statement(parser);
+  while (!tokens.at_end()) {
+    const std::size_t start = tokens.position();
+    parse_statement(parser);
+    if (!tokens.failed() || !parser.keeps_unknown) continue;
+    const Diagnostic problem = *tokens.failure();
+    tokens.rewind(start);
+    if (!skip_statement(tokens)) tokens.fail(problem.location, problem.message);
+  }
 }
 
 }  // namespace firebreak::ptx

@@ -127,5 +127,28 @@ TEST(Parse, LongInputsOfEveryKindEndInOneError) {
   }
 }
 
+// A file's other kernels can be looked at.
+TEST(Parse, WhatIsNotKnownOfOneKernelLeavesTheOthersReadable) {
+  const std::string header = ".version 8.0\n.target sm_80\n.address_size 64\n";
+  const std::string good = ".entry good(.param .u64 a)\n{ .reg .b64 %rd<3>; ld.param.u64 %rd1, [a]; ret; }\n";
+  for (const std::string& strange :
+       {std::string(".entry bad()\n{ .reg .v4 .b32 v; { mov.u32 %r1, 0; } ret; }\n"),
+        std::string(".entry bad()\n{ .reg .b32 %r<3>; add.u32 %r1, %r2; ret; }\n"),  // an operand is missing
+        std::string(
+            ".global .texref picture;\n.entry bad()\n{ .reg .b64 %rd<3>; mov.u64 %rd1, picture; ret; }\n")}) {
+    const std::string text = header + strange + good;
+    EXPECT_FALSE(parse(text)) << strange;
+    const Result<Module> module = parse(text, "test", UnknownInstructions::Kept);
+    ASSERT_TRUE(module) << module.error().message;
+    const Function& bad = module->functions.at(find_function(*module, "bad"));
+    ASSERT_EQ(bad.instructions.size(), 1U) << strange;
+    EXPECT_EQ(bad.instructions[0].opcode, Opcode::Opaque);
+    EXPECT_TRUE(bad.opaque_instructions.at(0).has_address && bad.opaque_instructions.at(0).may_jump);
+    EXPECT_EQ(module->functions.at(find_function(*module, "good")).instructions.size(), 2U) << strange;
+  }
+  EXPECT_FALSE(parse(header + ".entry bad() { { ret; }\n" + good, "test", UnknownInstructions::Kept));
+  EXPECT_FALSE(parse(header + ".global .texref picture", "test", UnknownInstructions::Kept));
+}
+
 }  // namespace
 }  // namespace firebreak::ptx

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -36,7 +37,7 @@ struct Parser {
   LabelScopes labels;
   std::uint32_t function_index = no_index;  ///< whose body this is; no_index at module level
   std::uint64_t initial_bytes = 0;          ///< of all variables
-  bool keeps_unknown = false;               ///< unknown instructions become Opcode::Opaque
+  bool keeps_unknown = false;               ///< what is not known becomes Opcode::Opaque
 };
 
 /// A number, or what an expression of integers comes to.
@@ -85,6 +86,11 @@ constexpr std::uint64_t align_up(std::uint64_t value, std::uint64_t alignment) {
 void parse_initializer(Parser& parser, Variable& variable);
 
 // parse_function.cpp
+/// In the place of a body that cannot be read: one instruction of which nothing is known, which may do
+/// anything.
+void make_opaque(Function& function, const std::string& why);
+/// From the next brace to the one that closes it.
+void skip_braces(TokenStream& tokens);
 /// From `.entry` or `.func` to the end of the body or the semicolon.
 void parse_function(Parser& parser, Linkage linkage);
 

@@ -5,12 +5,17 @@
 
 namespace firebreak::ptx {
 
-Status validate(const Module& module, std::string_view file_name) {
+Finding find_invalid(const Module& module) {
   constexpr std::array passes{check_references,   check_names,  check_labels,  check_modifiers, check_types,
                               check_combinations, check_spaces, check_vectors, check_calls};
   for (const auto pass : passes)
-    if (const Finding problem = pass(module))
-      return fail(ErrorCode::InvalidArgument, to_string(*problem, file_name));
+    if (Finding problem = pass(module)) return problem;
+  return {};
+}
+
+Status validate(const Module& module, std::string_view file_name) {
+  if (const Finding problem = find_invalid(module))
+    return fail(ErrorCode::InvalidArgument, to_string(*problem, file_name));
   return {};
 }
 

@@ -14,6 +14,9 @@ namespace firebreak::ptx {
 /// Runs every pass below. InvalidArgument: "file:line:column: what" of the first problem. Thread safe.
 Status validate(const Module& module, std::string_view file_name = "ptx");
 
+/// The first problem.
+Finding find_invalid(const Module& module);
+
 // The passes, one file each, in the order in which they run: each relies on what those before it have found.
 Finding check_references(const Module& module);    ///< every index points to something of the right kind
 Finding check_names(const Module& module);         ///< unique among variables and functions; sizes make sense
