@@ -17,6 +17,7 @@ using Json = nlohmann::json;
 
 // A thread reads what it writes itself, or another one may.
 bool is_in_place(const access::KernelSummary& summary, const access::Decision& decision) {
+  if (decision.second == access::constant_group) return false;
   const access::AccessGroup& write = summary.groups[decision.first];
   const access::AccessGroup& read = summary.groups[decision.second];
   return write.address == read.address && write.width_bytes == read.width_bytes;
@@ -27,6 +28,7 @@ bool is_in_place(const access::KernelSummary& summary, const access::Decision& d
 std::string cause_of(const access::KernelSummary& summary, const access::Decision& decision) {
   using access::DecisionReason;
   const auto at = [&](std::uint32_t group) {
+    if (group == access::constant_group) return std::string("constant memory");
     return summary.instruction_names[summary.groups[group].instruction];
   };
   switch (decision.reason) {
@@ -53,6 +55,12 @@ std::string cause_of(const access::KernelSummary& summary, const access::Decisio
       return "one memory at several addresses: " + at(decision.first);
     case DecisionReason::TooComplicated:
       return "too complicated an address: " + at(decision.first);
+    case DecisionReason::ByOrder:
+      return "where it writes depends on the order of threads: " + at(decision.first);
+    case DecisionReason::OwnMemory:
+      return "an address in shared or local memory that may be elsewhere";
+    case DecisionReason::Constants:
+      return "maybe constant memory: " + at(decision.first);
   }
   return "";
 }

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "kernels/access/program.h"
+#include "kernels/access/summary.h"
 
 namespace firebreak::access {
 
@@ -13,22 +13,31 @@ namespace firebreak::access {
 /// on long enough comes out of them.
 class CertaintyFinder {
  public:
-  explicit CertaintyFinder(const ThreadValues& values) : values_(values) {}
+  /// Where the budget is spent nothing is certain.
+  CertaintyFinder(const ThreadValues& values, Budget& budget) : values_(values), budget_(budget) {}
 
   /// Whether the access happens wherever all of `conditions` hold; with loop counters, in the iterations for
   /// which they hold. Says of each condition whether that depends on it.
   bool find(const MemoryAccess& access, std::vector<AccessCondition>& conditions);
-  /// By loop: one test in each iteration, and no other way out.
-  std::vector<bool> counted_loops() const;
+  /// By loop: one test in each iteration, once in it, and no other way out.
+  const std::vector<bool>& counted_loops();
+  /// Whether it happens, and where, depends on the launch alone: on no data, and on no way that was taken.
+  bool is_determined(const MemoryAccess& access, const AccessGroup& group);
 
  private:
   bool always_leads_to(std::uint32_t below);
   bool leads_to(std::uint32_t above, std::uint32_t below) const;
   bool comes_round(std::uint32_t block, std::uint32_t below) const;
   bool is_counted(std::size_t loop) const;
+  bool has_unknown(ExpressionIndex predicate);
+  void find_determined();
+  bool is_determined(const Expression& node) const;
 
   const ThreadValues& values_;
-  std::vector<std::optional<bool>> known_;  ///< by block: always_leads_to
+  Budget& budget_;
+  std::optional<std::vector<bool>> counted_;  ///< by loop
+  std::vector<bool> determined_;              ///< by expression
+  std::vector<std::optional<bool>> known_;    ///< by block: always_leads_to
 };
 
 }  // namespace firebreak::access

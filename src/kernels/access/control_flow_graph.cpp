@@ -17,9 +17,10 @@ bool ends_thread(const ptx::Module& module, const ptx::Function& function, const
 
 class GraphBuilder {
  public:
-  GraphBuilder(const ptx::Module& module, const ptx::Function& function)
+  GraphBuilder(const ptx::Module& module, const ptx::Function& function, Budget& budget)
       : module_(module),
         function_(function),
+        budget_(budget),
         count_(static_cast<std::uint32_t>(function.instructions.size())) {}
 
   ControlFlowGraph build() {
@@ -123,11 +124,13 @@ class GraphBuilder {
         graph_.blocks[edge.to].predecessors.push_back(i);
   }
 
-  std::uint32_t meet(std::uint32_t a, std::uint32_t b) const {
+  std::uint32_t meet(std::uint32_t a, std::uint32_t b) {
+    std::uint64_t steps = 16;
     while (a != b) {
-      while (a > b) a = graph_.blocks[a].immediate_dominator;
-      while (b > a) b = graph_.blocks[b].immediate_dominator;
+      for (; a > b; ++steps) a = graph_.blocks[a].immediate_dominator;
+      for (; b > a; ++steps) b = graph_.blocks[b].immediate_dominator;
     }
+    budget_.take(steps / 16);  // each is little
     return a;
   }
 
@@ -136,7 +139,7 @@ class GraphBuilder {
     std::vector<BasicBlock>& blocks = graph_.blocks;
     if (blocks.empty()) return;
     blocks[0].immediate_dominator = 0;
-    for (bool changed = true; changed;) {
+    for (bool changed = true; changed && !budget_.is_spent();) {
       changed = false;
       for (std::uint32_t i = 1; i < blocks.size(); ++i) {
         std::uint32_t dominator = no_index;
@@ -153,11 +156,12 @@ class GraphBuilder {
 
   void find_loops() {
     std::vector<BasicBlock>& blocks = graph_.blocks;
-    for (std::uint32_t header = 0; header < blocks.size(); ++header) {
+    for (std::uint32_t header = 0; header < blocks.size() && !budget_.is_spent(); ++header) {
       NaturalLoop loop;
       loop.header = header;
       for (const std::uint32_t from : blocks[header].predecessors) {
         if (from < header) continue;
+        budget_.take(1 + (from - header) / 16);
         if (graph_.dominates(header, from))
           loop.latches.push_back(from);
         else
@@ -169,6 +173,7 @@ class GraphBuilder {
 
   void add_loop(NaturalLoop loop) {
     std::vector<BasicBlock>& blocks = graph_.blocks;
+    budget_.take(1 + blocks.size() / 8);
     loop.body.assign(blocks.size(), false);
     loop.body[loop.header] = true;
     std::vector<std::uint32_t> waiting = loop.latches;
@@ -188,6 +193,7 @@ class GraphBuilder {
 
   const ptx::Module& module_;
   const ptx::Function& function_;
+  Budget& budget_;
   std::uint32_t count_;
   std::vector<bool> starts_;
   std::vector<std::uint32_t> block_of_;  ///< by instruction; the end of the function is in none
@@ -207,11 +213,12 @@ bool never_returns(const ptx::Module& module, const ptx::Function& function,
   if (instruction.opcode != Opcode::Call) return false;
   const std::uint32_t callee = function.calls[instruction.call_index].function_index;
   if (callee == no_index) return false;
-  return module.functions[callee].no_return || module.functions[callee].name == "__assertfail";
+  return !module.functions[callee].has_body && module.functions[callee].name == "__assertfail";
 }
 
-ControlFlowGraph make_control_flow_graph(const ptx::Module& module, const ptx::Function& function) {
-  return GraphBuilder(module, function).build();
+ControlFlowGraph make_control_flow_graph(const ptx::Module& module, const ptx::Function& function,
+                                         Budget& budget) {
+  return GraphBuilder(module, function, budget).build();
 }
 
 }  // namespace firebreak::access

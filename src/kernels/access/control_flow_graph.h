@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "kernels/access/budget.h"
 #include "kernels/ptx/ir.h"
 
 namespace firebreak::access {
@@ -45,11 +46,12 @@ struct ControlFlowGraph {
   bool dominates(std::uint32_t above, std::uint32_t below) const;
 };
 
-/// Of a function that ptx::validate accepts. Time and memory are linear in its instructions, but for nested
-/// loops (blocks times loops).
-ControlFlowGraph make_control_flow_graph(const ptx::Module& module, const ptx::Function& function);
+/// Of a function that ptx::validate accepts. Where the budget is spent it lacks something.
+ControlFlowGraph make_control_flow_graph(const ptx::Module& module, const ptx::Function& function,
+                                         Budget& budget);
 
-/// A call that never comes back: the thread ends there as at a trap.
+/// A call of what the driver brings along, which never comes back: the thread ends there as at a trap. A
+/// function with a body, or one that another file may bring, may write before.
 bool never_returns(const ptx::Module& module, const ptx::Function& function,
                    const ptx::Instruction& instruction);
 

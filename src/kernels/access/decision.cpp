@@ -14,7 +14,18 @@ namespace firebreak::access {
 namespace {
 
 constexpr std::size_t most_boxes = 1'100;
+// A pointer that lies no further from the edge of an allocation may have been meant for what is behind that
+// edge: C++ allows one behind the last element, and arrays that count from one begin an element early.
+constexpr std::uint64_t edge_bytes = 256;
+// A number that lies no further from an allocation counts as a pointer to it.
+constexpr std::uint64_t near_bytes = 4'096;
 constexpr Wide most_address = Wide{1} << 64;
+
+// What an answer may cost, in steps of some 15 ns: before each launch, and once after a fault.
+constexpr std::uint32_t most_steps_of_decision = 3'000;
+constexpr std::uint32_t most_steps_of_effects = 1'000'000;
+constexpr std::uint32_t steps_of_a_comparison = 4;  // of two boxes that overlap
+constexpr std::size_t pairs_of_a_step = 8;          // that do not
 
 using PlacedBox = DecisionWorkspace::PlacedBox;
 
@@ -42,25 +53,15 @@ std::optional<std::uint64_t> read_pointer(const LaunchArguments& launch, std::ui
 
 class Decider {
  public:
-  Decider(const KernelSummary& summary, const LaunchArguments& launch, DecisionWorkspace& workspace)
+  Decider(const KernelSummary& summary, const LaunchArguments& launch, DecisionWorkspace& workspace,
+          std::uint32_t budget_steps)
       : summary_(summary), launch_(launch), workspace_(workspace) {
-    workspace_.values.begin(summary.steps.size(), summary.places.size());
+    workspace_.values.begin(summary.steps.size(), summary.places.size(), budget_steps);
   }
 
   Decision run() {
-    if (const Decision problem = check_launch(); problem.verdict != Verdict::Idempotent) return problem;
-    if (are_all_apart()) return fine();
-    workspace_.reads.clear();
-    workspace_.writes.clear();
-    for (const bool reads : {false, true}) {
-      if (reads && workspace_.writes.empty()) break;  // nothing is written: nothing can be torn
-      for (std::uint32_t i = 0; i < summary_.groups.size(); ++i) {
-        if ((summary_.groups[i].kind == ptx::EffectKind::Read) != reads) continue;
-        const Decision problem = place(i);
-        if (problem.verdict != Verdict::Idempotent) return problem;
-      }
-    }
-    return compare();
+    const Decision found = compare_all();
+    return found.verdict == Verdict::Idempotent ? check_order() : found;
   }
 
   OperationEffects effects() {
@@ -78,7 +79,10 @@ class Decider {
       if (!happens) continue;
       if (group.kind != ptx::EffectKind::Write) found.reads.push_back(placed);
       if (group.kind != ptx::EffectKind::Read) add_write(placed, found);
+      found.may_race = found.may_race || (group.kind != ptx::EffectKind::Read && group.by_order);
     }
+    found.decision = add_constants(found.writes, found.reads);
+    if (found.decision.verdict != Verdict::Idempotent) return found;
     condense(found.certain_writes);
     compare_order(found);
     return found;
@@ -92,6 +96,23 @@ class Decider {
   }
 
  private:
+  Decision compare_all() {
+    if (const Decision problem = check_launch(); problem.verdict != Verdict::Idempotent) return problem;
+    if (!summary_.reads_constants && are_all_apart()) return fine();
+    workspace_.reads.clear();
+    workspace_.writes.clear();
+    for (const bool reads : {false, true}) {
+      if (reads && workspace_.writes.empty()) break;  // nothing is written: nothing can be torn
+      for (std::uint32_t i = 0; i < summary_.groups.size(); ++i) {
+        if ((summary_.groups[i].kind == ptx::EffectKind::Read) != reads) continue;
+        const Decision problem = place(i);
+        if (problem.verdict != Verdict::Idempotent) return problem;
+      }
+    }
+    const Decision problem = add_constants(workspace_.writes, workspace_.reads);
+    return problem.verdict == Verdict::Idempotent ? compare() : problem;
+  }
+
   static Decision fine() { return {Verdict::Idempotent, DecisionReason::None}; }
   static Decision unknown(DecisionReason reason, std::uint32_t index) {
     return {Verdict::Unknown, reason, index, index};
@@ -101,7 +122,100 @@ class Decider {
     if (!summary_.refusal.empty()) return {Verdict::Unknown, DecisionReason::Refused};
     if (launch_.parameters.size() < summary_.parameter_bytes)
       return {Verdict::Unknown, DecisionReason::ShortParameters};
+    if (has_pointers(summary_.own_memory)) return {Verdict::Unknown, DecisionReason::OwnMemory};
     return fine();
+  }
+
+  // What a launch reads and writes besides is apart by now. A torn run may have written elsewhere than the
+  // next one, if the order of threads chooses where.
+  Decision check_order() {
+    bool is_by_own = false;
+    for (std::uint32_t i = 0; i < summary_.groups.size(); ++i) {
+      const AccessGroup& group = summary_.groups[i];
+      if (group.kind == ptx::EffectKind::Read || (!group.by_order && !group.by_own)) continue;
+      if (!evaluate(summary_.steps, summary_.places, summary_.programs[group.program].place, launch_,
+                    workspace_.values))
+        continue;
+      if (workspace_.values.is_spent()) return unknown(DecisionReason::TooComplicated, i);
+      if (group.by_order) return unknown(DecisionReason::ByOrder, i);
+      is_by_own = true;
+    }
+    if (!is_by_own) return fine();
+    const OperationEffects found = effects();
+    if (found.decision.verdict != Verdict::Idempotent) return found.decision;
+    for (const PlacedBox& write : found.writes)
+      if (summary_.groups[write.group].is_read_back && !is_of_one_thread(write, found.writes))
+        return unknown(DecisionReason::ByOrder, write.group);
+    return fine();
+  }
+
+  // What a thread writes there no other thread does.
+  bool is_of_one_thread(const PlacedBox& write, const std::vector<PlacedBox>& writes) {
+    const AccessGroup& group = summary_.groups[write.group];
+    if (!is_own(group)) return false;
+    return std::all_of(writes.begin(), writes.end(), [&](const PlacedBox& other) {
+      const AccessGroup& of_other = summary_.groups[other.group];
+      const bool is_same = of_other.address == group.address && of_other.width_bytes == group.width_bytes;
+      return is_same || !may_meet(write.box, other.box);
+    });
+  }
+
+  // What is read in constant memory. Where that lies is not always known; then it is none of the launch's
+  // memory, and what is written has to be shown to stay in that.
+  Decision add_constants(std::vector<PlacedBox>& writes, std::vector<PlacedBox>& reads) const {
+    for (const ConstantVariable& constant : summary_.constants) {
+      const std::uint64_t address =
+          constant.index < launch_.variable_addresses.size() ? launch_.variable_addresses[constant.index] : 0;
+      if (address == 0) continue;
+      PlacedBox read;
+      read.group = constant_group;
+      read.box.starts = Affine::constant(static_cast<Wide>(address));
+      read.box.width_bytes = static_cast<Wide>(constant.size_bytes);
+      if (const MemoryRange* const range = find_range(launch_.memory, address))
+        read.box.starts.base +=
+            static_cast<Wide>(range->canonical_address) - static_cast<Wide>(range->address);
+      read.begin = read.box.begin();
+      read.end = read.box.end();
+      reads.push_back(read);
+    }
+    if (!summary_.reads_constants) return fine();
+    for (const PlacedBox& write : writes)
+      if (!is_inside_canonical(write.box)) return unknown(DecisionReason::Constants, write.group);
+    return fine();
+  }
+
+  bool is_inside_canonical(const StridedBox& box) const {
+    return std::any_of(launch_.memory.begin(), launch_.memory.end(), [&](const MemoryRange& range) {
+      const Wide begin = static_cast<Wide>(range.canonical_address);
+      return begin <= box.begin() && box.end() <= begin + static_cast<Wide>(range.size_bytes);
+    });
+  }
+
+  // One of these words points to the launch's memory, or near it.
+  bool has_pointers(const ValueOrigins& origins) const {
+    const auto points = [this](std::uint64_t offset) {
+      const std::optional<std::uint64_t> value = read_pointer(launch_, offset);
+      return value && is_near_memory(*value);
+    };
+    if (origins.has_address) return true;
+    if (origins.is_any) {
+      for (std::uint64_t at = 0; at < launch_.parameters.size(); at += ValueOrigins::word_bytes)
+        if (points(at)) return true;
+      return false;
+    }
+    return std::any_of(
+        origins.words.begin(), origins.words.begin() + origins.word_count,
+        [&](std::uint16_t word) { return points(std::uint64_t{word} * ValueOrigins::word_bytes); });
+  }
+
+  bool is_near_memory(std::uint64_t value) const {
+    const std::uint64_t end = value + std::min(near_bytes, ~value);
+    auto after = std::upper_bound(
+        launch_.memory.begin(), launch_.memory.end(), end,
+        [](std::uint64_t address, const MemoryRange& range) { return address < range.address; });
+    if (after == launch_.memory.begin()) return false;
+    --after;
+    return value < after->address || value - after->address <= after->size_bytes + near_bytes;
   }
 
   // Canonical addresses, in one allocation.
@@ -147,10 +261,12 @@ class Decider {
     if (!program.is_complete) return Covered::NotKnown;
     if (!evaluate(summary_.steps, summary_.places, program.place, launch_, workspace_.values))
       return Covered::Nothing;
+    if (workspace_.values.is_spent()) return Covered::NotKnown;
     const Affine& starts = workspace_.values.values[program.result];
     if (starts.unknown != UnknownReason::None) {
-      last_ = allocation_of(program.base);
-      if (last_ == nullptr) return Covered::NotKnown;
+      const Extent extent = extent_of(program.base);
+      if (!extent.is_known || extent.first != extent.last) return Covered::NotKnown;
+      last_ = extent.first;
       bytes = {static_cast<Wide>(last_->address), end_of(*last_), last_};
     } else {
       bytes = {starts.low() + offsets.begin, starts.high() + offsets.end, nullptr};
@@ -173,6 +289,7 @@ class Decider {
     if (!program.is_complete) return unknown(DecisionReason::TooComplicated, index);
     happens = evaluate(summary_.steps, summary_.places, program.place, launch_, workspace_.values);
     if (!happens) return fine();
+    if (workspace_.values.is_spent()) return unknown(DecisionReason::TooComplicated, index);
     const Affine& starts = workspace_.values.values[program.result];
     if (group.kind == ptx::EffectKind::Atomic && !keeps_atomics_)
       return {Verdict::NotIdempotent, DecisionReason::Atomic, index, index};
@@ -198,28 +315,50 @@ class Decider {
   }
 
   Decision widen(const AccessGroup& group, std::uint32_t index, PlacedBox& placed) const {
-    const MemoryRange* const range = allocation_of(group.base);
-    if (range == nullptr) return unknown(DecisionReason::UnknownAddress, index);
+    const Extent extent = extent_of(group.base);
+    if (!extent.is_known) return unknown(DecisionReason::UnknownAddress, index);
     placed.is_wide = true;
-    placed.box.starts = Affine::constant(static_cast<Wide>(range->address));
-    placed.box.width_bytes = static_cast<Wide>(range->size_bytes);
+    placed.box.starts = Affine::constant(static_cast<Wide>(extent.first->address));
+    placed.box.width_bytes = end_of(*extent.last) - static_cast<Wide>(extent.first->address);
     return fine();
   }
 
-  // Null: it is not known.
-  const MemoryRange* allocation_of(const AddressBase& base) const {
+  // Allocations that touch, in one of which an access lies: nearly always one.
+  struct Extent {
+    bool is_known = false;
+    const MemoryRange* first = nullptr;
+    const MemoryRange* last = nullptr;
+  };
+
+  Extent extent_of(const AddressBase& base) const {
+    if (has_pointers(base.others)) return {};
     if (base.kind == BaseKind::Variable && base.value < launch_.variable_addresses.size())
-      return find_range(launch_.memory, launch_.variable_addresses[base.value]);
-    if (base.kind != BaseKind::Parameter) return nullptr;
-    const MemoryRange* const range = range_of_parameter(base.value);
-    const MemoryRange* const second = base.has_second ? range_of_parameter(base.second_value) : nullptr;
-    if (range != nullptr && second != nullptr) return nullptr;  // which of them is the pointer?
-    return second != nullptr ? second : range;
+      return extent_around(launch_.variable_addresses[base.value]);
+    if (base.kind != BaseKind::Parameter) return {};
+    const std::uint64_t pointer = read_pointer(launch_, base.value).value_or(0);
+    const std::uint64_t second = base.has_second ? read_pointer(launch_, base.second_value).value_or(0) : 0;
+    const bool points = is_near_memory(pointer);
+    if (points == is_near_memory(second)) return {};  // which of them is the pointer?
+    return extent_around(points ? pointer : second);
   }
 
-  const MemoryRange* range_of_parameter(std::uint64_t offset) const {
-    const std::optional<std::uint64_t> pointer = read_pointer(launch_, offset);
-    return pointer ? find_range(launch_.memory, *pointer) : nullptr;
+  Extent extent_around(std::uint64_t pointer) const {
+    const MemoryRange* const range = find_range(launch_.memory, pointer);
+    if (range == nullptr) return {};
+    Extent extent{true, range, range};
+    const MemoryRange* const begin = launch_.memory.data();
+    const MemoryRange* const end = begin + launch_.memory.size();
+    const auto touch = [](const MemoryRange& before, const MemoryRange& after) {
+      return after.address - before.address == before.size_bytes;
+    };
+    while (extent.first != begin && pointer - extent.first->address < edge_bytes &&
+           touch(extent.first[-1], *extent.first))
+      --extent.first;
+    while (extent.last + 1 != end &&
+           extent.last->size_bytes - (pointer - extent.last->address) <= edge_bytes &&
+           touch(*extent.last, extent.last[1]))
+      ++extent.last;
+    return extent;
   }
 
   Decision place(std::uint32_t index) {
@@ -258,7 +397,7 @@ class Decider {
     return touches ? fine() : unknown(DecisionReason::OutsideMemory, placed.group);
   }
 
-  Decision compare() const {
+  Decision compare() {
     Decision doubt = fine();
     if (workspace_.writes.empty()) return doubt;
     Wide begin = workspace_.writes.front().begin;
@@ -269,8 +408,14 @@ class Decider {
     }
     for (const PlacedBox& read : workspace_.reads) {
       if (read.end <= begin || end <= read.begin) continue;
+      workspace_.values.take(static_cast<std::uint32_t>(workspace_.writes.size() / pairs_of_a_step));
+      if (workspace_.values.is_spent())
+        return unknown(DecisionReason::TooComplicated, workspace_.writes.front().group);
       for (const PlacedBox& write : workspace_.writes) {
-        if (read.end <= write.begin || write.end <= read.begin || !may_meet(write.box, read.box)) continue;
+        if (read.end <= write.begin || write.end <= read.begin) continue;
+        workspace_.values.take(steps_of_a_comparison);
+        if (workspace_.values.is_spent()) return unknown(DecisionReason::TooComplicated, write.group);
+        if (!may_meet(write.box, read.box)) continue;
         if (!write.is_wide && !read.is_wide)
           return {Verdict::NotIdempotent, DecisionReason::Overlap, write.group, read.group};
         doubt = {Verdict::Unknown, DecisionReason::WideOverlap, write.group, read.group};
@@ -309,8 +454,8 @@ class Decider {
   void compare_order(OperationEffects& found) {
     constexpr std::size_t most_pairs = 20'000;
     const std::size_t pairs = found.writes.size() * (found.reads.size() + found.writes.size());
-    found.may_race = pairs > most_pairs || summary_.has_order_in_block;
-    found.values_may_race = found.may_race;
+    found.may_race = found.may_race || pairs > most_pairs || summary_.has_order_in_block;
+    found.values_may_race = found.may_race || summary_.reads_shared;
     for (std::size_t i = 0; i < found.writes.size() && !found.may_race; ++i) {
       const AccessGroup& write = summary_.groups[found.writes[i].group];
       found.may_race = write.kind == ptx::EffectKind::Atomic;
@@ -318,6 +463,7 @@ class Decider {
       // The two meet only in one thread.
       const auto is_harmless = [&](const PlacedBox& other) {
         if (!may_meet(found.writes[i].box, other.box)) return true;
+        if (other.group == constant_group) return false;
         const AccessGroup& group = summary_.groups[other.group];
         if (group.address != write.address || group.width_bytes != write.width_bytes) return false;
         if (!own) own = is_own(write);
@@ -351,18 +497,18 @@ DecisionWorkspace::DecisionWorkspace() {
 }
 
 Decision decide(const KernelSummary& summary, const LaunchArguments& launch, DecisionWorkspace& workspace) {
-  return Decider(summary, launch, workspace).run();
+  return Decider(summary, launch, workspace, most_steps_of_decision).run();
 }
 
 OperationEffects find_effects(const KernelSummary& summary, const LaunchArguments& launch,
                               DecisionWorkspace& workspace) {
-  return Decider(summary, launch, workspace).effects();
+  return Decider(summary, launch, workspace, most_steps_of_effects).effects();
 }
 
 PredictedAccess predict(const KernelSummary& summary, std::size_t group, const LaunchArguments& launch,
                         DecisionWorkspace& workspace) {
   PredictedAccess result;
-  const PlacedBox placed = Decider(summary, launch, workspace)
+  const PlacedBox placed = Decider(summary, launch, workspace, most_steps_of_effects)
                                .predicted(static_cast<std::uint32_t>(group), result.happens, result.is_known);
   result.box = placed.box;
   result.is_wide = placed.is_wide;

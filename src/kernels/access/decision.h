@@ -28,14 +28,20 @@ enum class DecisionReason : std::uint8_t {
   UnknownAddress,   ///< nothing is known of where `first` goes
   OutsideMemory,    ///< `first` goes where the process has no memory
   AliasedMemory,    ///< `first` may go to several allocations, some of which are the same memory
-  TooComplicated,   ///< the address of `first` is
+  TooComplicated,   ///< the address of `first` is, or all that was to be compared before it
+  ByOrder,          ///< where `first` writes may depend on the order of threads: a torn run's words may stay
+  OwnMemory,        ///< an address in shared or local memory is made of a pointer to elsewhere
+  Constants,        ///< `first` may write constant memory, whose place is not known
 };
+
+/// In the place of an index into KernelSummary::groups: all that is read in constant memory.
+inline constexpr std::uint32_t constant_group = ptx::no_index;
 
 struct Decision {
   Verdict verdict = Verdict::Unknown;
   DecisionReason reason = DecisionReason::None;
   std::uint32_t first = 0;   ///< into KernelSummary::groups
-  std::uint32_t second = 0;  ///< into KernelSummary::groups
+  std::uint32_t second = 0;  ///< into KernelSummary::groups, or constant_group
 };
 
 /// What decisions need besides their arguments; reused, so that a decision does not allocate. For one thread
@@ -59,7 +65,10 @@ class DecisionWorkspace {
 };
 
 /// Idempotent is a proof, under one assumption: arithmetic on a pointer stays inside its allocation where the
-/// offset is data. `launch.memory` must name all memory that the kernel may reach.
+/// offset is data. Its cost is bounded, in steps; beyond that: Unknown, TooComplicated. The assumption is not
+/// made where the pointer lies at the edge of two allocations, or where something else that points to memory
+/// goes into the address. `launch.memory` must name all memory that the kernel may reach, but for its
+/// constant memory; where that is among it, `launch.variable_addresses` must say where it lies.
 Decision decide(const KernelSummary& summary, const LaunchArguments& launch, DecisionWorkspace& workspace);
 
 /// Where one access of a launch may go; for checks against what it did. Nothing where it does not happen.

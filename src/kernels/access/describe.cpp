@@ -160,6 +160,7 @@ class ExpressionWriter {
 };
 
 std::string place_of(const KernelSummary& summary, const AccessGroup& group) {
+  if (summary.values == nullptr) return "[" + std::to_string(group.width_bytes) + " bytes]";
   return "[" + ExpressionWriter(summary).write(group.address) + ", " + std::to_string(group.width_bytes) +
          " bytes]";
 }
@@ -184,7 +185,11 @@ std::string subject_of(const KernelSummary& summary, const AccessGroup& group) {
 
 std::string reason_of(const KernelSummary& summary, const Decision& decision) {
   const auto first = [&] { return subject_of(summary, summary.groups[decision.first]); };
-  const auto second = [&] { return subject_of(summary, summary.groups[decision.second]); };
+  const auto second = [&] {
+    return decision.second == constant_group
+               ? "line " + std::to_string(summary.constant_line) + ", in constant memory,"
+               : subject_of(summary, summary.groups[decision.second]);
+  };
   switch (decision.reason) {
     case DecisionReason::None:
       return "no byte that it writes may have been read before";
@@ -206,7 +211,13 @@ std::string reason_of(const KernelSummary& summary, const Decision& decision) {
     case DecisionReason::AliasedMemory:
       return first() + " may go to memory that has two addresses";
     case DecisionReason::TooComplicated:
-      return first() + " has an address that is too complicated";
+      return first() + " is too complicated, or what comes before it";
+    case DecisionReason::ByOrder:
+      return first() + " may write elsewhere when threads come in another order";
+    case DecisionReason::OwnMemory:
+      return "an address in shared or local memory is made of a pointer to elsewhere";
+    case DecisionReason::Constants:
+      return first() + " may write constant memory, for all that is known";
   }
   return "";
 }
@@ -217,6 +228,7 @@ const char* verb_of(ptx::EffectKind kind) {
 
 std::string condition_of(const KernelSummary& summary, const AccessGroup& group) {
   std::string text;
+  if (summary.values == nullptr) return text;
   for (const AccessCondition& condition : group.conditions) {
     const Expression& node = summary.values->pool[summary.values->pool.resolve(condition.predicate)];
     if (node.operation == Operation::Unknown) continue;

@@ -82,6 +82,23 @@ TEST_F(EffectsTest, AGuardBoundsIt) {
             "0-16");
 }
 
+// The outer loop has no test of its own: the inner one's may end it in the middle of a round.
+TEST_F(EffectsTest, ATestInAnInnerLoopDoesNotCountTheOuterOne) {
+  const std::string diagonal =
+      "mov.u32 %r10, 0; OUTER: mov.u32 %r11, 0; INNER: shl.b32 %r12, %r10, 2; add.s32 %r13, %r12, %r11;"
+      "mul.wide.u32 %rd6, %r13, 4; add.s64 %rd7, %rd1, %rd6; st.global.u32 [%rd7], %r13;"
+      "add.s32 %r14, %r10, %r11; setp.lt.s32 %p1, %r14, %r1; @!%p1 bra DONE;"
+      "add.s32 %r11, %r11, 1; setp.lt.s32 %p2, %r11, 4; @%p2 bra INNER; add.s32 %r10, %r10, 1; bra OUTER;";
+  EXPECT_EQ(certain(diagonal, 5), "0-4");  // the first round of both
+  // Each loop has its own: all is written.
+  const std::string whole =
+      "mov.u32 %r10, 0; OUTER: mov.u32 %r11, 0; INNER: shl.b32 %r12, %r10, 2; add.s32 %r13, %r12, %r11;"
+      "mul.wide.u32 %rd6, %r13, 4; add.s64 %rd7, %rd1, %rd6; st.global.u32 [%rd7], %r13;"
+      "add.s32 %r11, %r11, 1; setp.lt.s32 %p2, %r11, 4; @%p2 bra INNER;"
+      "add.s32 %r10, %r10, 1; setp.lt.s32 %p1, %r10, %r1; @%p1 bra OUTER;";
+  EXPECT_EQ(certain(whole, 5), "0-80");
+}
+
 TEST_F(EffectsTest, ConditionsThatAreNoOneComparisonSayNothing) {
   EXPECT_EQ(certain("setp.lt.s32 %p1, %r5, 90; setp.gt.s32 %p2, %r5, 9; @!%p1 bra DONE; @!%p2 bra DONE;"
                     "st.global.u32 [%rd4], %r5;"),

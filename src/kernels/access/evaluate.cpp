@@ -662,7 +662,8 @@ LoopLasts find_lasts(std::span<const ProgramStep> steps, std::span<const StepInd
 
 }  // namespace
 
-void StepValues::begin(std::size_t step_count, std::size_t place_count) {
+void StepValues::begin(std::size_t step_count, std::size_t place_count, std::uint32_t budget_steps) {
+  left = budget_steps;
   if (values.size() < step_count) values.resize(step_count);
   states.assign(step_count, State::NotRun);
   possible_steps.assign(place_count, not_asked);
@@ -681,6 +682,8 @@ bool evaluate(std::span<const ProgramStep> steps, std::span<const AccessPlace> p
   for (; possible < own.size(); ++possible) {
     const StepIndex index = own[possible];
     State& state = values.states[index];
+    if (state == State::NotRun) values.take(1);
+    if (values.is_spent()) return true;
     if (state == State::NotRun) state = evaluator.run(steps[index], index) ? State::Made : State::Impossible;
     if (state == State::Impossible) return false;
   }

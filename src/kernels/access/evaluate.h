@@ -2,6 +2,7 @@
 /// Runs the program of one access for one launch. Internal to src/kernels/access.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <span>
@@ -21,13 +22,16 @@ struct StepValues {
   std::vector<Affine> values;               ///< by step
   std::vector<State> states;                ///< by step. Impossible: what it asks for cannot be
   std::vector<std::size_t> possible_steps;  ///< by place: how many of its steps come before an impossible one
+  std::uint32_t left = 0;                   ///< of what the answer may cost, in steps
 
   /// Another launch, maybe of another kernel. Takes memory where it has more steps than any before.
-  void begin(std::size_t step_count, std::size_t place_count);
+  void begin(std::size_t step_count, std::size_t place_count, std::uint32_t budget_steps = ~0U);
+  void take(std::uint32_t steps) { left -= std::min(left, steps); }
+  bool is_spent() const { return left == 0; }
 };
 
 /// Runs what of a place has not run yet. False: its accesses do not happen. Else they start at the values of
-/// AddressProgram::result. Does not allocate.
+/// AddressProgram::result; but where it is spent, nothing is known. Does not allocate.
 bool evaluate(std::span<const ProgramStep> steps, std::span<const AccessPlace> places, std::size_t place,
               const LaunchArguments& launch, StepValues& values);
 

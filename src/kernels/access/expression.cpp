@@ -76,11 +76,12 @@ ExpressionIndex ExpressionPool::leaf(Operation operation, std::uint8_t width_bit
   return intern(node);
 }
 
-ExpressionIndex ExpressionPool::unknown(std::uint8_t width_bits, UnknownReason reason) {
+ExpressionIndex ExpressionPool::unknown(std::uint8_t width_bits, UnknownReason reason, UnknownSource source) {
   Expression node;
   node.operation = Operation::Unknown;
   node.width_bits = width_bits;
-  node.value = unknown_count_++;
+  node.value = unknown_sources_.size();
+  unknown_sources_.push_back(source);
   node.reason = reason;
   return intern(node);
 }
@@ -137,8 +138,14 @@ ExpressionIndex ExpressionPool::simplify(const Expression& node) {
         return binary(Operation::Multiply, node.width_bits, false, a,
                       constant(node.width_bits, std::uint64_t{1} << nodes_[b].value));
       break;
-    case Operation::ShiftRight:
+    case Operation::And:
+      if (a == b) return a;
+      break;
     case Operation::Or:
+      if (a == b) return a;
+      if (is_constant(b, 0)) return a;
+      break;
+    case Operation::ShiftRight:
     case Operation::Xor:
       if (is_constant(b, 0)) return a;
       break;
@@ -199,19 +206,28 @@ ExpressionIndex ExpressionPool::compare(ptx::Compare how, bool is_signed, std::u
   return intern(node);
 }
 
-ExpressionIndex ExpressionPool::negate_predicate(ExpressionIndex predicate) {
+ExpressionIndex ExpressionPool::negate_predicate(ExpressionIndex predicate) { return negate(predicate, 0); }
+
+ExpressionIndex ExpressionPool::negate(ExpressionIndex predicate, int depth) {
+  constexpr int most_depth = 32;  // what is deeper stays as it is, negated as a whole
+  if (const auto known = negations_.find(predicate); known != negations_.end()) return known->second;
   const Expression node = nodes_[predicate];
-  if (node.operation == Operation::Compare)
-    return compare(opposite(node.compare), node.is_signed, node.operand_width_bits, node.operands[0],
-                   node.operands[1]);
-  if (node.operation == Operation::Constant) return constant(1, node.value == 0 ? 1 : 0);
-  // not (a and b) = not a or not b
-  if (node.operation == Operation::And || node.operation == Operation::Or) {
-    const ExpressionIndex a = negate_predicate(node.operands[0]);
-    const ExpressionIndex b = negate_predicate(node.operands[1]);
-    return binary(node.operation == Operation::And ? Operation::Or : Operation::And, 1, false, a, b);
+  ExpressionIndex negated = no_expression;
+  if (node.operation == Operation::Compare && opposite(node.compare) != ptx::Compare::None) {
+    negated = compare(opposite(node.compare), node.is_signed, node.operand_width_bits, node.operands[0],
+                      node.operands[1]);
+  } else if (node.operation == Operation::Constant) {
+    negated = constant(1, node.value == 0 ? 1 : 0);
+  } else if ((node.operation == Operation::And || node.operation == Operation::Or) && depth < most_depth) {
+    // not (a and b) = not a or not b
+    const ExpressionIndex a = negate(node.operands[0], depth + 1);
+    const ExpressionIndex b = negate(node.operands[1], depth + 1);
+    negated = binary(node.operation == Operation::And ? Operation::Or : Operation::And, 1, false, a, b);
+  } else {
+    negated = binary(Operation::Xor, 1, false, predicate, constant(1, 1));
   }
-  return binary(Operation::Xor, 1, false, predicate, constant(1, 1));
+  negations_.emplace(predicate, negated);
+  return negated;
 }
 
 }  // namespace firebreak::access

@@ -70,6 +70,13 @@ struct Expression {
   bool operator==(const Expression&) const = default;
 };
 
+/// Where a value comes from of which nothing is known.
+struct UnknownSource {
+  std::uint32_t block = ptx::no_index;  ///< it is a new one each time that comes round; no_index: any time
+  std::uint32_t register_index =
+      ptx::no_index;  ///< that holds it, or what it is a part of; no_index: none does
+};
+
 /// Values that meet at the head of a block.
 struct PhiNode {
   std::uint32_t block = 0;
@@ -89,7 +96,8 @@ class ExpressionPool {
 
   ExpressionIndex constant(std::uint8_t width_bits, std::uint64_t value);
   ExpressionIndex leaf(Operation operation, std::uint8_t width_bits, std::uint64_t value);
-  ExpressionIndex unknown(std::uint8_t width_bits, UnknownReason reason);
+  /// A new one each time.
+  ExpressionIndex unknown(std::uint8_t width_bits, UnknownReason reason, UnknownSource source);
   ExpressionIndex phi(std::uint8_t width_bits, std::uint32_t block);
   ExpressionIndex unary(Operation operation, std::uint8_t width_bits, ExpressionIndex a);
   ExpressionIndex binary(Operation operation, std::uint8_t width_bits, bool is_signed, ExpressionIndex a,
@@ -102,6 +110,10 @@ class ExpressionPool {
   /// Follows the replacements of phis.
   ExpressionIndex resolve(ExpressionIndex index) const;
   bool is_constant(ExpressionIndex index, std::uint64_t value) const;
+  /// Of an expression of Operation::Unknown.
+  UnknownSource source_of(const Expression& unknown) const { return unknown_sources_[unknown.value]; }
+  /// It has as much as a kernel may have. Whoever sees that gives up.
+  bool is_full() const { return nodes_.size() > most_expressions; }
 
   std::vector<PhiNode> phis;
 
@@ -109,12 +121,16 @@ class ExpressionPool {
   struct Hash {
     std::size_t operator()(const Expression& node) const;
   };
+  static constexpr std::size_t most_expressions = 400'000;
+
   ExpressionIndex intern(const Expression& node);
   ExpressionIndex simplify(const Expression& node);
+  ExpressionIndex negate(ExpressionIndex predicate, int depth);
 
   std::vector<Expression> nodes_;
   std::unordered_map<Expression, ExpressionIndex, Hash> index_;
-  std::uint64_t unknown_count_ = 0;
+  std::unordered_map<ExpressionIndex, ExpressionIndex> negations_;
+  std::vector<UnknownSource> unknown_sources_;
 };
 
 }  // namespace firebreak::access

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <optional>
+#include <unordered_map>
 
 #include "kernels/access/thread_values.h"
 
@@ -11,17 +12,21 @@ constexpr int most_depth = 48;  // beyond it an expression counts as not underst
 
 class InductionFinder {
  public:
-  explicit InductionFinder(ThreadValues& values) : values_(values), pool_(values.pool) {}
+  InductionFinder(ThreadValues& values, Budget& budget)
+      : values_(values), pool_(values.pool), budget_(budget) {}
 
   void run() {
     // Phis made below are no candidates.
     const std::size_t count = pool_.phis.size();
     values_.loop_counters.resize(values_.graph.loops.size());
-    for (std::uint32_t loop = 0; loop < values_.graph.loops.size(); ++loop)
-      for (std::size_t i = 0; i < count; ++i)
-        if (pool_.phis[i].block == values_.graph.loops[loop].header &&
-            pool_.phis[i].replacement == no_expression)
-          resolve(loop, i);
+    std::unordered_map<std::uint32_t, std::vector<std::size_t>> phis_of;  // by block
+    for (std::size_t i = 0; i < count; ++i)
+      if (pool_.phis[i].replacement == no_expression) phis_of[pool_.phis[i].block].push_back(i);
+    for (std::uint32_t loop = 0; loop < values_.graph.loops.size(); ++loop) {
+      for (const std::size_t which : phis_of[values_.graph.loops[loop].header])
+        if (budget_.take() && !pool_.is_full()) resolve(loop, which);
+      if (pool_.is_full()) budget_.take(Budget::most_steps);
+    }
   }
 
  private:
@@ -38,6 +43,7 @@ class InductionFinder {
     if (from_inside.empty() || from_outside.empty()) return;
     const ExpressionIndex phi = pool_.phis[which].self;
     std::optional<ExpressionIndex> step;
+    growths_.clear();
     for (const ExpressionIndex value : from_inside) {
       const std::optional<ExpressionIndex> grown = growth(value, phi, 0);
       if (!grown || (step && *step != *grown)) return;
@@ -67,12 +73,19 @@ class InductionFinder {
     return phi;
   }
 
-  // value - phi, where it is that much more than it on every path.
+  // value - phi, where it is that much more than it on every path. Each value is looked at once.
   std::optional<ExpressionIndex> growth(ExpressionIndex value, ExpressionIndex phi, int depth) {
-    if (depth > most_depth) return std::nullopt;
+    if (depth > most_depth || !budget_.take() || pool_.is_full()) return std::nullopt;
     value = pool_.resolve(value);
-    const Expression node = pool_[value];
-    if (value == phi) return pool_.constant(node.width_bits, 0);
+    if (value == phi) return pool_.constant(pool_[value].width_bits, 0);
+    const auto [known, is_new] = growths_.try_emplace(value);
+    if (!is_new) return known->second;
+    const std::optional<ExpressionIndex> grown = growth_of(pool_[value], phi, depth);
+    growths_[value] = grown;
+    return grown;
+  }
+
+  std::optional<ExpressionIndex> growth_of(const Expression node, ExpressionIndex phi, int depth) {
     if (node.operation == Operation::Add || node.operation == Operation::Subtract) {
       const bool subtracts = node.operation == Operation::Subtract;
       for (const std::size_t side : {std::size_t{0}, std::size_t{1}}) {
@@ -86,6 +99,7 @@ class InductionFinder {
     if (node.operation != Operation::Phi) return std::nullopt;
     std::optional<ExpressionIndex> all;
     const std::vector<ExpressionIndex> operands = pool_.phis[node.value].operands;
+    budget_.take(operands.size());
     if (operands.empty() || values_.graph.is_header(pool_.phis[node.value].block)) return std::nullopt;
     for (const ExpressionIndex operand : operands) {
       const auto grown = growth(operand, phi, depth + 8);
@@ -95,23 +109,30 @@ class InductionFinder {
     return all;
   }
 
-  bool is_invariant(ExpressionIndex value, int depth) const {
+  bool is_invariant(ExpressionIndex value, int depth) {
     if (depth > most_depth) return false;
-    const Expression& node = pool_[pool_.resolve(value)];
+    value = pool_.resolve(value);
+    const auto [known, is_new] = invariant_.try_emplace(value, false);
+    if (!is_new) return known->second;
+    const Expression node = pool_[value];
     if (node.operation == Operation::Phi || node.operation == Operation::LoopCounter ||
         node.operation == Operation::Unknown)
       return false;
     for (const ExpressionIndex operand : node.operands)
       if (operand != no_expression && !is_invariant(operand, depth + 1)) return false;
+    invariant_[value] = true;
     return true;
   }
 
   ThreadValues& values_;
   ExpressionPool& pool_;
+  Budget& budget_;
+  std::unordered_map<ExpressionIndex, std::optional<ExpressionIndex>> growths_;  ///< of one phi
+  std::unordered_map<ExpressionIndex, bool> invariant_;  ///< it is the same in all loops
 };
 
 }  // namespace
 
-void resolve_inductions(ThreadValues& values) { InductionFinder(values).run(); }
+void resolve_inductions(ThreadValues& values, Budget& budget) { InductionFinder(values, budget).run(); }
 
 }  // namespace firebreak::access

@@ -11,19 +11,126 @@
 namespace firebreak::access {
 namespace {
 
-constexpr int most_depth = 1'000;
 constexpr std::size_t most_values = 4'096;  // of one place
+constexpr std::size_t most_open_loops = 16;
 
 // What holds an expression's value: an index into PlaceCompiler::values_of_slots_. A value that is narrowed
 // stays in its slot.
 using Slot = std::uint16_t;
 using SlotMap = std::unordered_map<ExpressionIndex, Slot>;
 
+// What a value does from one iteration of a loop to the next.
+class ShapeFinder {
+ public:
+  enum class Shape : std::uint8_t {
+    Same,    ///< it is what it was before
+    Linear,  ///< it grows by the same amount each time
+    Other,   ///< or nobody knows
+  };
+
+  ShapeFinder(const ThreadValues& values, std::uint32_t loop, Budget& budget)
+      : values_(values), pool_(values.pool), loop_(loop), budget_(budget) {}
+
+  Shape find(ExpressionIndex index) {
+    index = pool_.resolve(index);
+    std::vector<ExpressionIndex> waiting{index};
+    while (!waiting.empty()) {
+      if (!budget_.take()) return Shape::Other;
+      const ExpressionIndex next = waiting.back();
+      const Expression& node = pool_[next];
+      const bool is_leaf = is_made_at_once(node.operation);
+      const std::size_t before = waiting.size();
+      for (const ExpressionIndex operand : node.operands) {
+        if (is_leaf || operand == no_expression) continue;
+        const ExpressionIndex made = pool_.resolve(operand);
+        if (!known_.contains(made)) waiting.push_back(made);
+      }
+      if (waiting.size() != before) continue;
+      waiting.pop_back();
+      known_.emplace(next, is_leaf ? shape_of_leaf(node) : shape_of(node));
+    }
+    return known_.at(index);
+  }
+
+ private:
+  static bool is_made_at_once(Operation operation) {
+    switch (operation) {
+      case Operation::Constant:
+      case Operation::Parameter:
+      case Operation::Special:
+      case Operation::Variable:
+      case Operation::SharedAddress:
+      case Operation::LocalAddress:
+      case Operation::Unknown:
+      case Operation::Phi:
+      case Operation::LoopCounter:
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  bool is_inside(std::uint32_t block) const {
+    return block == ptx::no_index || values_.graph.loops[loop_].body[block];
+  }
+
+  // What is made in the loop is made anew each time: data, where paths meet, how far another loop inside of
+  // it has come.
+  Shape shape_of_leaf(const Expression& node) const {
+    switch (node.operation) {
+      case Operation::LoopCounter:
+        if (node.value == loop_) return Shape::Linear;
+        return is_inside(values_.graph.loops[node.value].header) ? Shape::Other : Shape::Same;
+      case Operation::Unknown:
+        return is_inside(pool_.source_of(node).block) ? Shape::Other : Shape::Same;
+      case Operation::Phi: {
+        const PhiNode& phi = pool_.phis[node.value];
+        const bool enters = phi.joins_entries && phi.block == values_.graph.loops[loop_].header;
+        return is_inside(phi.block) && !enters ? Shape::Other : Shape::Same;
+      }
+      default:
+        return Shape::Same;
+    }
+  }
+
+  Shape shape_of(const Expression& node) const {
+    int linear = 0;
+    for (const ExpressionIndex operand : node.operands) {
+      if (operand == no_expression) continue;
+      const Shape shape = known_.at(pool_.resolve(operand));
+      if (shape == Shape::Other) return Shape::Other;
+      linear += shape == Shape::Linear ? 1 : 0;
+    }
+    if (linear == 0) return Shape::Same;
+    switch (node.operation) {
+      case Operation::Add:
+      case Operation::Subtract:
+      case Operation::Truncate:
+        return Shape::Linear;
+      case Operation::Multiply:
+        return linear == 1 ? Shape::Linear : Shape::Other;
+      default:
+        return Shape::Other;
+    }
+  }
+
+  const ThreadValues& values_;
+  const ExpressionPool& pool_;
+  const std::uint32_t loop_;
+  Budget& budget_;
+  std::unordered_map<ExpressionIndex, Shape> known_;
+};
+
 class PlaceCompiler {
  public:
   PlaceCompiler(const ThreadValues& values, std::uint32_t block,
-                const std::vector<AccessCondition>& conditions, StepPool& steps)
-      : values_(values), pool_(values.pool), block_(block), conditions_(conditions), steps_(steps) {}
+                const std::vector<AccessCondition>& conditions, StepPool& steps, Budget& budget)
+      : values_(values),
+        pool_(values.pool),
+        block_(block),
+        conditions_(conditions),
+        steps_(steps),
+        budget_(budget) {}
 
   CompiledPlace compile(const std::vector<ExpressionIndex>& addresses) {
     SlotMap slots;
@@ -35,7 +142,7 @@ class PlaceCompiler {
     CompiledPlace compiled;
     for (const ExpressionIndex address : addresses) {
       AddressProgram& program = compiled.programs.emplace_back();
-      program.result = value_of(slot_of(address, 0));
+      program.result = value_of(slot_of(address));
       program.is_complete = !overflows_;
     }
     for (std::uint32_t loop = 0; loop < values_.graph.loops.size(); ++loop)
@@ -49,7 +156,7 @@ class PlaceCompiler {
 
   StepIndex add(const ProgramStep& step) {
     const std::size_t index = overflows_ ? most_steps : steps_.add(step);
-    overflows_ = index == most_steps || place_.steps.size() > 4 * most_values;
+    overflows_ = index == most_steps || place_.steps.size() > 4 * most_values || !budget_.take();
     if (overflows_) return 0;
     const auto made = static_cast<StepIndex>(index);
     // What is required stands before each restriction that follows from it.
@@ -66,23 +173,38 @@ class PlaceCompiler {
     return static_cast<Slot>(values_of_slots_.size() - 1);
   }
 
-  void impose(ExpressionIndex predicate) {
-    predicate = pool_.resolve(predicate);
-    const Expression& node = pool_[predicate];
-    if (node.operation == Operation::And && node.width_bits == 1) {
-      impose(node.operands[0]);
-      impose(node.operands[1]);
-      return;
+  // Each of the predicates that have to hold for this one, from left to right.
+  template <class Use>
+  void for_each_part(ExpressionIndex predicate, const Use& use) {
+    std::vector<ExpressionIndex> waiting{predicate};
+    while (!waiting.empty() && !overflows_) {
+      const ExpressionIndex part = pool_.resolve(waiting.back());
+      waiting.pop_back();
+      overflows_ = !budget_.take();
+      const Expression& node = pool_[part];
+      if (node.operation != Operation::And || node.width_bits != 1) {
+        use(part, node);
+        continue;
+      }
+      waiting.push_back(node.operands[1]);
+      waiting.push_back(node.operands[0]);
     }
+  }
+
+  void impose(ExpressionIndex predicate) {
+    for_each_part(predicate, [&](ExpressionIndex part, const Expression& node) { impose_part(part, node); });
+  }
+
+  void impose_part(ExpressionIndex predicate, const Expression& node) {
     if (node.operation == Operation::Unknown) return;
     ProgramStep require;
     require.kind = StepKind::Require;
     require.is_needed = is_needed_;
-    require.a = value_of(slot_of(predicate, 0));
+    require.a = value_of(slot_of(predicate));
     add(require);
     if (node.operation != Operation::Compare) return;
-    const Slot a = slot_of(node.operands[0], 0);
-    const Slot b = slot_of(node.operands[1], 0);
+    const Slot a = slot_of(node.operands[0]);
+    const Slot b = slot_of(node.operands[1]);
     narrow(node, node.compare, node.operands[0], a, b);
     narrow(node, mirrored(node.compare), node.operands[1], b, a);
   }
@@ -115,22 +237,51 @@ class PlaceCompiler {
     values_of_slots_[narrowed] = add(step);
   }
 
-  Slot slot_of(ExpressionIndex index, int depth) {
+  // With a stack of its own: what it is made of may go as deep as a kernel has instructions.
+  Slot slot_of(ExpressionIndex index) {
     index = pool_.resolve(index);
-    if (const auto found = current_->find(index); found != current_->end()) return found->second;
-    const Expression node = pool_[index];
-    Slot slot = 0;
-    if (depth > most_depth) {
-      slot = unknown_slot(index, UnknownReason::Computed);
-    } else if (node.operation == Operation::Phi) {
-      slot = joined_slot(index, depth);
-    } else if (node.operation == Operation::LoopCounter) {
-      slot = counter_slot(index);
-    } else {
-      slot = evaluated_slot(node, depth);
+    std::vector<ExpressionIndex> waiting{index};
+    while (!waiting.empty() && !overflows_) {
+      const ExpressionIndex next = waiting.back();
+      overflows_ = !budget_.take();
+      const std::size_t before = waiting.size();
+      if (!current_->contains(next)) push_missing(next, waiting);
+      if (waiting.size() != before) continue;
+      waiting.pop_back();
+      if (!current_->contains(next)) current_->emplace(next, made_slot(next));
     }
-    current_->emplace(index, slot);
-    return slot;
+    const auto found = current_->find(index);
+    return overflows_ || found == current_->end() ? Slot{0} : found->second;
+  }
+
+  // What has to be made before.
+  void push_missing(ExpressionIndex index, std::vector<ExpressionIndex>& waiting) {
+    const Expression& node = pool_[index];
+    const auto push = [&](ExpressionIndex operand) {
+      operand = pool_.resolve(operand);
+      if (!current_->contains(operand)) waiting.push_back(operand);
+    };
+    if (node.operation == Operation::LoopCounter) return;
+    if (node.operation != Operation::Phi) {
+      for (std::size_t i = node.operands.size(); i-- > 0;)
+        if (node.operands[i] != no_expression) push(node.operands[i]);
+      return;
+    }
+    const PhiNode& phi = pool_.phis[node.value];
+    if (!joins_paths(phi)) return;
+    overflows_ = overflows_ || !budget_.take(phi.operands.size());
+    for (std::size_t i = phi.operands.size(); i-- > 0;) push(phi.operands[i]);
+  }
+
+  Slot made_slot(ExpressionIndex index) {
+    const Expression& node = pool_[index];
+    if (node.operation == Operation::Phi) return joined_slot(index);
+    return node.operation == Operation::LoopCounter ? counter_slot(index) : evaluated_slot(node);
+  }
+
+  Slot known_slot(ExpressionIndex index) const {
+    const auto found = current_->find(pool_.resolve(index));
+    return found == current_->end() ? Slot{0} : found->second;
   }
 
   // Another value than that of any other expression.
@@ -143,10 +294,10 @@ class PlaceCompiler {
     return add_value(step);
   }
 
-  Slot evaluated_slot(const Expression& node, int depth) {
+  Slot evaluated_slot(const Expression& node) {
     std::array<StepIndex, 3> operands{};
     for (std::size_t i = 0; i < operands.size(); ++i)
-      if (node.operands[i] != no_expression) operands[i] = value_of(slot_of(node.operands[i], depth + 1));
+      if (node.operands[i] != no_expression) operands[i] = value_of(known_slot(node.operands[i]));
     ProgramStep step;
     step.operation = node.operation;
     step.width_bits = node.width_bits;
@@ -162,15 +313,18 @@ class PlaceCompiler {
   }
 
   // Not the operands that come round a loop: what they are is not known here.
-  Slot joined_slot(ExpressionIndex index, int depth) {
-    const Expression node = pool_[index];
-    const PhiNode& phi = values_.pool.phis[node.value];
+  bool joins_paths(const PhiNode& phi) const {
     const bool comes_round = values_.graph.is_header(phi.block) && !phi.joins_entries;
-    if (phi.operands.empty() || comes_round || phi.block == 0)
-      return unknown_slot(index, UnknownReason::Loop);
-    Slot all = slot_of(phi.operands.front(), depth + 1);
+    return !phi.operands.empty() && !comes_round && phi.block != 0;
+  }
+
+  Slot joined_slot(ExpressionIndex index) {
+    const Expression& node = pool_[index];
+    const PhiNode& phi = values_.pool.phis[node.value];
+    if (!joins_paths(phi)) return unknown_slot(index, UnknownReason::Loop);
+    Slot all = known_slot(phi.operands.front());
     for (std::size_t i = 1; i < phi.operands.size(); ++i) {
-      const Slot one = slot_of(phi.operands[i], depth + 1);
+      const Slot one = known_slot(phi.operands[i]);
       if (one == all) continue;
       ProgramStep step;
       step.kind = StepKind::Hull;
@@ -186,11 +340,12 @@ class PlaceCompiler {
   Slot counter_slot(ExpressionIndex index) {
     const Expression node = pool_[index];
     const auto loop = static_cast<std::uint32_t>(node.value);
-    if (std::find(open_loops_.begin(), open_loops_.end(), loop) != open_loops_.end())
-      return unknown_slot(index, UnknownReason::Loop);
+    const bool is_open = std::find(open_loops_.begin(), open_loops_.end(), loop) != open_loops_.end();
+    if (is_open || open_loops_.size() == most_open_loops) return unknown_slot(index, UnknownReason::Loop);
     open_loops_.push_back(loop);
     const Slot slot = add_counter(loop, node.width_bits, false);
-    for (const LoopTest& test : values_.loop_tests[loop]) add_bound(test.goes_on, test.block, loop, slot);
+    for (const LoopTest& test : values_.loop_tests[loop])
+      if (!overflows_) add_bound(test.goes_on, test.block, loop, slot);
     open_loops_.pop_back();
     return slot;
   }
@@ -212,14 +367,12 @@ class PlaceCompiler {
   }
 
   void add_bound(ExpressionIndex goes_on, std::uint32_t block, std::uint32_t loop, Slot slot) {
-    goes_on = pool_.resolve(goes_on);
-    const Expression node = pool_[goes_on];
-    if (node.operation == Operation::And && node.width_bits == 1) {
-      add_bound(node.operands[0], block, loop, slot);
-      add_bound(node.operands[1], block, loop, slot);
-      return;
-    }
-    if (node.operation != Operation::Compare) return;
+    for_each_part(goes_on, [&](ExpressionIndex, const Expression& node) {
+      if (node.operation == Operation::Compare) add_bound(node, block, loop, slot);
+    });
+  }
+
+  void add_bound(const Expression& node, std::uint32_t block, std::uint32_t loop, Slot slot) {
     const auto first = moving_of(node.operands[0], loop);
     const auto second = moving_of(node.operands[1], loop);
     if (!first || !second) return;
@@ -231,8 +384,8 @@ class PlaceCompiler {
     for (const ExpressionIndex counter : values_.loop_counters[loop]) inside.emplace(counter, still);
     ProgramStep step;
     step.kind = StepKind::Count;
-    step.a = value_of(slot_of(node.operands[0], 0));
-    step.b = value_of(slot_of(node.operands[1], 0));
+    step.a = value_of(slot_of(node.operands[0]));
+    step.b = value_of(slot_of(node.operands[1]));
     current_ = outside;
     step.c = value_of(slot);
     step.compare = node.compare;
@@ -245,8 +398,6 @@ class PlaceCompiler {
     values_of_slots_[slot] = add(step);
   }
 
-  enum class Shape : std::uint8_t { Free, Linear, Other };
-
   struct Moving {
     bool moves = false;
     std::uint8_t width_bits = 0;  ///< that it was widened from at last; 0: it was not
@@ -255,62 +406,19 @@ class PlaceCompiler {
 
   // A value that stays or grows by the same amount in each iteration, and starts anew where the width ends in
   // which it does. Nothing: it is another one.
-  std::optional<Moving> moving_of(ExpressionIndex index, std::uint32_t loop) const {
+  std::optional<Moving> moving_of(ExpressionIndex index, std::uint32_t loop) {
     Moving moving;
     index = pool_.resolve(index);
-    std::unordered_map<ExpressionIndex, Shape> known;
     const Expression& node = pool_[index];
     const bool is_widened =
         node.operation == Operation::SignExtend || node.operation == Operation::ZeroExtend;
-    const Shape shape = shape_of(is_widened ? node.operands[0] : index, loop, known, 0);
-    if (shape == Shape::Other) return std::nullopt;
-    moving.moves = shape == Shape::Linear;
+    ShapeFinder shapes(values_, loop, budget_);
+    const ShapeFinder::Shape shape = shapes.find(is_widened ? node.operands[0] : index);
+    if (shape == ShapeFinder::Shape::Other) return std::nullopt;
+    moving.moves = shape == ShapeFinder::Shape::Linear;
     if (is_widened) moving.width_bits = node.operand_width_bits;
     moving.extends_sign = node.operation == Operation::SignExtend;
     return moving;
-  }
-
-  Shape shape_of(ExpressionIndex index, std::uint32_t loop, std::unordered_map<ExpressionIndex, Shape>& known,
-                 int depth) const {
-    index = pool_.resolve(index);
-    if (const auto found = known.find(index); found != known.end()) return found->second;
-    const Expression& node = pool_[index];
-    Shape shape = Shape::Free;
-    if (depth > most_depth) {
-      shape = Shape::Other;
-    } else if (node.operation == Operation::LoopCounter) {
-      shape = node.value == loop ? Shape::Linear : Shape::Free;
-    } else if (node.operation == Operation::Phi) {
-      known.emplace(index, Shape::Other);  // what comes round to itself
-      for (const ExpressionIndex operand : pool_.phis[node.value].operands)
-        if (shape_of(operand, loop, known, depth + 1) != Shape::Free) shape = Shape::Other;
-    } else {
-      shape = shape_of_operands(node, loop, known, depth);
-    }
-    known[index] = shape;
-    return shape;
-  }
-
-  Shape shape_of_operands(const Expression& node, std::uint32_t loop,
-                          std::unordered_map<ExpressionIndex, Shape>& known, int depth) const {
-    int linear = 0;
-    for (const ExpressionIndex operand : node.operands) {
-      if (operand == no_expression) continue;
-      const Shape shape = shape_of(operand, loop, known, depth + 1);
-      if (shape == Shape::Other) return Shape::Other;
-      linear += shape == Shape::Linear ? 1 : 0;
-    }
-    if (linear == 0) return Shape::Free;
-    switch (node.operation) {
-      case Operation::Add:
-      case Operation::Subtract:
-      case Operation::Truncate:
-        return Shape::Linear;
-      case Operation::Multiply:
-        return linear == 1 ? Shape::Linear : Shape::Other;
-      default:
-        return Shape::Other;
-    }
   }
 
   const ThreadValues& values_;
@@ -318,6 +426,7 @@ class PlaceCompiler {
   const std::uint32_t block_;
   const std::vector<AccessCondition>& conditions_;
   StepPool& steps_;
+  Budget& budget_;
   AccessPlace place_;
   std::unordered_set<StepIndex> is_in_place_;
   SlotMap* current_ = nullptr;
@@ -356,8 +465,8 @@ std::size_t StepPool::add(ProgramStep step) {
 
 CompiledPlace compile_place(const ThreadValues& values, std::uint32_t block,
                             const std::vector<AccessCondition>& conditions,
-                            const std::vector<ExpressionIndex>& addresses, StepPool& pool) {
-  return PlaceCompiler(values, block, conditions, pool).compile(addresses);
+                            const std::vector<ExpressionIndex>& addresses, StepPool& pool, Budget& budget) {
+  return PlaceCompiler(values, block, conditions, pool, budget).compile(addresses);
 }
 
 }  // namespace firebreak::access

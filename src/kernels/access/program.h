@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/access/register_flow.h"
 #include "kernels/access/thread_values.h"
 
 namespace firebreak::access {
@@ -73,6 +74,7 @@ struct AddressBase {
   std::uint64_t value = 0;         ///< byte offset in the parameter block, or index of the variable
   bool has_second = false;         ///< two 64-bit parameters are added: one of them is the pointer
   std::uint64_t second_value = 0;  ///< the other's offset
+  ValueOrigins others;  ///< what else the address is made of: if that points somewhere, it may go there
 };
 
 /// Bytes, counted from where a program's accesses start.
@@ -123,6 +125,6 @@ struct CompiledPlace {
 /// Of accesses in `block`, or in others of the same innermost loop.
 CompiledPlace compile_place(const ThreadValues& values, std::uint32_t block,
                             const std::vector<AccessCondition>& conditions,
-                            const std::vector<ExpressionIndex>& addresses, StepPool& pool);
+                            const std::vector<ExpressionIndex>& addresses, StepPool& pool, Budget& budget);
 
 }  // namespace firebreak::access

@@ -3,11 +3,15 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 
 #include "kernels/access/certainty.h"
 #include "kernels/access/hazard.h"
+#include "kernels/access/origins.h"
+#include "kernels/access/register_flow.h"
 #include "kernels/ptx/dump.h"
 #include "kernels/ptx/memory_effect.h"
 
@@ -15,93 +19,8 @@ namespace firebreak::access {
 namespace {
 
 constexpr std::size_t most_groups = 1'024;
-constexpr int most_depth = 256;
-
-enum class Place : std::uint8_t { None, Parameter, Variable, OwnMemory, Mixed };
-
-// What an address starts from, and how many things it could.
-struct Start {
-  Place place = Place::None;
-  std::uint64_t value = 0;
-  bool has_second = false;
-  std::uint64_t second_value = 0;
-
-  bool operator==(const Start&) const = default;
-};
-
-class BaseFinder {
- public:
-  explicit BaseFinder(const ExpressionPool& pool) : pool_(pool) {}
-
-  Start find(ExpressionIndex index, int depth = 0) const {
-    if (depth > most_depth) return {Place::Mixed};
-    const Expression& node = pool_[pool_.resolve(index)];
-    switch (node.operation) {
-      case Operation::Parameter:
-        return node.width_bits == 64 ? Start{Place::Parameter, node.value} : Start{};
-      case Operation::Variable:
-        return {Place::Variable, node.value};
-      case Operation::SharedAddress:
-      case Operation::LocalAddress:
-        return {Place::OwnMemory};
-      case Operation::Add:
-        return sum(find(node.operands[0], depth + 1), find(node.operands[1], depth + 1));
-      case Operation::Subtract:
-        return find(node.operands[0], depth + 1);
-      case Operation::Select:
-        return same(find(node.operands[1], depth + 1), find(node.operands[2], depth + 1));
-      case Operation::Phi:
-        return joined(node, depth);
-      default:
-        return {};
-    }
-  }
-
- private:
-  static Start sum(const Start& a, const Start& b) {
-    if (a.place == Place::None) return b;
-    if (b.place == Place::None) return a;
-    if (a.place == Place::Parameter && b.place == Place::Parameter && !a.has_second && !b.has_second)
-      return {Place::Parameter, a.value, true, b.value};
-    return {Place::Mixed};
-  }
-
-  static Start same(const Start& a, const Start& b) { return a == b ? a : Start{Place::Mixed}; }
-
-  // What comes round a loop starts where what comes in does, if it is reached by adding.
-  Start joined(const Expression& node, int depth) const {
-    const std::vector<ExpressionIndex>& operands = pool_.phis[node.value].operands;
-    if (std::find(open_.begin(), open_.end(), node.value) != open_.end()) return {Place::None};
-    open_.push_back(node.value);
-    Start all;
-    bool is_first = true;
-    for (const ExpressionIndex operand : operands) {
-      const Start one = find(operand, depth + 8);
-      if (one.place == Place::None && returns_to(operand, node.value)) continue;
-      all = is_first ? one : same(all, one);
-      is_first = false;
-    }
-    open_.pop_back();
-    return all;
-  }
-
-  // The operand is the phi plus something.
-  bool returns_to(ExpressionIndex index, std::uint64_t phi) const {
-    for (int depth = 0; depth < most_depth; ++depth) {
-      const Expression& node = pool_[pool_.resolve(index)];
-      if (node.operation == Operation::Phi) return node.value == phi;
-      if (node.operation != Operation::Add && node.operation != Operation::Subtract) return false;
-      index = node.operands[0];
-      const Expression& other = pool_[pool_.resolve(node.operands[1])];
-      if (node.operation == Operation::Add && other.operation == Operation::Phi && other.value == phi)
-        return true;
-    }
-    return false;
-  }
-
-  const ExpressionPool& pool_;
-  mutable std::vector<std::uint64_t> open_;
-};
+constexpr std::size_t most_conditions = 256;  // of one access: others are left out, which says less
+constexpr int most_addends = 1'000;
 
 class Summariser {
  public:
@@ -117,62 +36,121 @@ class Summariser {
       summary_.refusal = "it is no kernel with a body";
       return std::move(summary_);
     }
-    auto values = std::make_shared<ThreadValues>(find_thread_values(module_, kernel_));
+    auto values = std::make_shared<ThreadValues>(find_thread_values(module_, kernel_, budget_));
     values_ = values.get();
     summary_.values = values;
     summary_.refusal = values->refusal;
-    if (!summary_.refusal.empty()) return std::move(summary_);
-    summary_.hazard = find_kernel_hazard(module_, kernel_);
-    summary_.instruction_names.resize(kernel_.instructions.size());
-    CertaintyFinder certainty(*values);
-    certainty_ = &certainty;
-    summary_.counted_loops = certainty.counted_loops();
-    for (const MemoryAccess& access : values->accesses) {
-      add_group(access);
-      if (summary_.groups.size() <= most_groups) continue;
-      summary_.groups.clear();
-      summary_.refusal = "it has more than " + std::to_string(most_groups) + " accesses";
-      return std::move(summary_);
+    if (summary_.refusal.empty()) find_groups();
+    if (summary_.refusal.empty()) compile_places();
+    if (budget_.is_spent()) summary_.refusal = too_complicated;
+    summary_.analysis_steps = budget_.taken();
+    if (!summary_.refusal.empty()) {
+      KernelSummary refused;
+      refused.kernel = summary_.kernel;
+      refused.refusal = summary_.refusal;
+      refused.analysis_steps = summary_.analysis_steps;
+      refused.parameters = std::move(summary_.parameters);
+      refused.parameter_bytes = summary_.parameter_bytes;
+      return refused;
     }
-    compile_places();
     note_relevant();
-    note_order();
     return std::move(summary_);
   }
 
  private:
-  bool comes_before(const MemoryAccess& first, const MemoryAccess& second) const {
+  void find_groups() {
+    summary_.hazard = find_kernel_hazard(module_, kernel_);
+    summary_.instruction_names.resize(kernel_.instructions.size());
+    find_own_reads();
+    flow_ = find_register_flow(kernel_, is_own_read_, budget_);
+    origins_ = find_origins(values_->pool, flow_.registers, budget_);
+    summary_.has_order_in_block = flow_.has_order;
+    summary_.reads_shared = flow_.reads_shared;
+    CertaintyFinder certainty(*values_, budget_);
+    certainty_ = &certainty;
+    summary_.counted_loops = certainty.counted_loops();
+    add_constants();
+    for (const MemoryAccess& access : values_->accesses) {
+      if (budget_.is_spent()) return;
+      add_group(access);
+      if (summary_.groups.size() <= most_groups) continue;
+      summary_.refusal = "it has more than " + std::to_string(most_groups) + " accesses";
+      return;
+    }
+  }
+
+  bool comes_before(const MemoryAccess& first, const MemoryAccess& second) {
     if (first.block == second.block) return first.instruction < second.instruction;
+    budget_.take(1 + (second.block - std::min(first.block, second.block)) / 16);
     return values_->graph.dominates(first.block, second.block);
   }
 
   // The thread reads what it has certainly written itself.
-  bool is_own(const MemoryAccess& read) const {
-    return std::any_of(values_->accesses.begin(), values_->accesses.end(), [&](const MemoryAccess& write) {
-      return write.kind == ptx::EffectKind::Write && write.predicate == no_expression &&
-             write.address == read.address && write.width_bytes >= read.width_bytes &&
-             kernel_.instructions[write.instruction].opcode == ptx::Opcode::St && comes_before(write, read);
-    });
+  void find_own_reads() {
+    is_own_read_.assign(kernel_.instructions.size(), false);
+    std::unordered_map<ExpressionIndex, std::vector<const MemoryAccess*>> stores;
+    for (const MemoryAccess& access : values_->accesses)
+      if (access.kind == ptx::EffectKind::Write && access.predicate == no_expression &&
+          kernel_.instructions[access.instruction].opcode == ptx::Opcode::St)
+        stores[access.address].push_back(&access);
+    for (const MemoryAccess& read : values_->accesses) {
+      if (read.kind != ptx::EffectKind::Read) continue;
+      for (const MemoryAccess* const store : stores[read.address]) {
+        if (!budget_.take()) return;
+        if (store->width_bytes < read.width_bytes || !comes_before(*store, read)) continue;
+        is_own_read_[read.instruction] = true;
+        is_read_back_.insert(store->instruction);
+      }
+    }
+  }
+
+  // Whatever it reads in constant memory: the whole variable, or any of the module's.
+  void add_constants() {
+    std::set<std::uint32_t> read;
+    bool is_any = false;
+    for (const ptx::Instruction& instruction : kernel_.instructions)
+      for (const ptx::MemoryEffect& effect : ptx::memory_effects(instruction)) {
+        if (effect.kind == ptx::EffectKind::None || effect.space != ptx::StateSpace::Const) continue;
+        const ptx::Operand* const from =
+            effect.operand == ptx::no_index ? nullptr : &instruction.operands[effect.operand];
+        const bool is_named = from != nullptr && from->kind == ptx::OperandKind::SymbolAddress &&
+                              from->symbol.kind == ptx::SymbolKind::ModuleVariable;
+        if (is_named) read.insert(from->symbol.index);
+        is_any = is_any || !is_named;
+        summary_.constant_line = instruction.location.line;
+      }
+    summary_.reads_constants = is_any || !read.empty();
+    for (std::uint32_t i = 0; i < module_.variables.size(); ++i)
+      if (is_any ? module_.variables[i].space == ptx::StateSpace::Const : read.contains(i))
+        summary_.constants.push_back({i, module_.variables[i].size_bytes});
   }
 
   // All ways to the block are over one edge, but for those that have been there before.
-  bool is_only_entry(std::uint32_t block) const {
+  bool is_only_entry(std::uint32_t block) {
     const auto& predecessors = values_->graph.blocks[block].predecessors;
-    return std::count_if(predecessors.begin(), predecessors.end(),
-                         [&](std::uint32_t from) { return !values_->graph.dominates(block, from); }) == 1;
+    std::size_t count = 0;
+    for (const std::uint32_t from : predecessors) {
+      budget_.take(1 + (from > block ? from - block : 0) / 16);
+      count += values_->graph.dominates(block, from) ? 0 : 1;
+    }
+    return count == 1;
   }
 
-  std::vector<AccessCondition> conditions_of(const MemoryAccess& access) const {
+  // The innermost ones first.
+  std::vector<AccessCondition> conditions_of(const MemoryAccess& access, bool& has_all) {
     std::vector<AccessCondition> conditions;
     std::uint32_t below = access.block;
     const auto& blocks = values_->graph.blocks;
-    for (std::uint32_t above = blocks[below].immediate_dominator; above != ptx::no_index;
+    has_all = true;
+    for (std::uint32_t above = blocks[below].immediate_dominator; above != ptx::no_index && has_all;
          below = above, above = blocks[above].immediate_dominator) {
+      budget_.take();
       for (std::size_t i = 0; i < blocks[above].successors.size(); ++i) {
         const std::uint32_t to = blocks[above].successors[i].to;
         const ExpressionIndex predicate = values_->edge_conditions[above][i];
-        if (predicate != no_expression && to == below && is_only_entry(to))
-          conditions.push_back({predicate, above});
+        if (predicate == no_expression || to != below || !is_only_entry(to)) continue;
+        has_all = conditions.size() < most_conditions;
+        if (has_all) conditions.push_back({predicate, above});
       }
     }
     std::reverse(conditions.begin(), conditions.end());
@@ -181,14 +159,13 @@ class Summariser {
   }
 
   void add_group(const MemoryAccess& access) {
-    if (access.kind == ptx::EffectKind::Read && is_own(access)) {
+    if (access.kind == ptx::EffectKind::Read && is_own_read_[access.instruction]) {
       summary_.reads_own_writes = true;
       return;
     }
-    const Start start = BaseFinder(values_->pool).find(access.address);
-    if (start.place == Place::OwnMemory) {
-      note_own_memory(access);
-      summary_.has_order_in_block = summary_.has_order_in_block || access.kind == ptx::EffectKind::Atomic;
+    const Origin& origin = origins_[values_->pool.resolve(access.address)];
+    if (origin.place == Place::OwnMemory && !origin.others.has_address) {
+      note_own_memory(access, origin);
       return;
     }
     AccessGroup group;
@@ -198,21 +175,46 @@ class Summariser {
     group.operand = access.operand;
     group.width_bytes = access.width_bytes;
     group.address = access.address;
-    if (start.place == Place::Parameter) group.base.kind = BaseKind::Parameter;
-    if (start.place == Place::Variable) group.base.kind = BaseKind::Variable;
-    group.base.value = start.value;
-    group.base.has_second = start.has_second;
-    group.base.second_value = start.second_value;
-    group.conditions = conditions_of(access);
-    group.is_certain = certainty_->find(access, group.conditions);
+    set_base(origin, group.base);
+    bool has_all = true;
+    group.conditions = conditions_of(access, has_all);
+    group.is_certain = certainty_->find(access, group.conditions) && has_all;
     group.is_store = kernel_.instructions[access.instruction].opcode == ptx::Opcode::St;
+    group.is_read_back = is_read_back_.contains(access.instruction);
+    note_order(access, group);
     find_program(access, group);
     summary_.instruction_names[access.instruction] = name_of(access.instruction);
     summary_.groups.push_back(std::move(group));
   }
 
-  // Where it goes there is not followed.
-  void note_own_memory(const MemoryAccess& access) {
+  static void set_base(const Origin& origin, AddressBase& base) {
+    base.value = origin.value;
+    base.has_second = origin.has_second;
+    base.second_value = origin.second_value;
+    base.others = origin.others;
+    if (origin.others.has_address) return;  // of what is it an offset?
+    if (origin.place == Place::Parameter) base.kind = BaseKind::Parameter;
+    if (origin.place == Place::Variable) base.kind = BaseKind::Variable;
+  }
+
+  // Whether it happens, and where, is the same in any order of threads.
+  void note_order(const MemoryAccess& access, AccessGroup& group) const {
+    const ptx::Instruction& instruction = kernel_.instructions[access.instruction];
+    ValueOrigins chosen;
+    if (instruction.guard.register_index != ptx::no_index)
+      chosen.add(flow_.registers[instruction.guard.register_index]);
+    const std::uint32_t place = instruction.operands[access.operand].register_index;
+    if (place != ptx::no_index) chosen.add(flow_.registers[place]);
+    if (certainty_->is_determined(access, group)) return;
+    group.by_order = flow_.branches_by_order || chosen.by_order;
+    group.by_own = flow_.branches_by_own || chosen.by_own;
+  }
+
+  // Where it goes there is not followed. It is nowhere else, unless something of its address is a pointer.
+  void note_own_memory(const MemoryAccess& access, const Origin& origin) {
+    summary_.own_memory.add(origin.others);
+    summary_.reads_shared = summary_.reads_shared || access.kind == ptx::EffectKind::Read;
+    summary_.has_order_in_block = summary_.has_order_in_block || access.kind == ptx::EffectKind::Atomic;
     if (summary_.hazard.empty())
       summary_.hazard = "line " + std::to_string(kernel_.instructions[access.instruction].location.line) +
                         ": it goes to a computed place in shared or local memory";
@@ -222,7 +224,8 @@ class Summariser {
   void find_program(const MemoryAccess& access, AccessGroup& group) {
     MemoryAccess start = access;
     start.address = values_->pool.resolve(start.address);
-    for (const ExpressionPool& pool = values_->pool;;) {
+    const ExpressionPool& pool = values_->pool;
+    for (int addends = 0; addends < most_addends; ++addends) {
       const Expression& node = pool[start.address];
       if (node.operation != Operation::Add) break;
       const ExpressionIndex addend = pool.resolve(node.operands[1]);
@@ -252,7 +255,9 @@ class Summariser {
   void compile_places() {
     StepPool steps;
     for (const WaitingPlace& each : waiting_) {
-      CompiledPlace compiled = compile_place(*values_, each.block, each.conditions, each.addresses, steps);
+      if (budget_.is_spent()) return;
+      CompiledPlace compiled =
+          compile_place(*values_, each.block, each.conditions, each.addresses, steps, budget_);
       for (std::size_t i = 0; i < each.programs.size(); ++i) {
         compiled.programs[i].place = static_cast<std::uint32_t>(summary_.places.size());
         summary_.programs[each.programs[i]] = compiled.programs[i];
@@ -286,24 +291,26 @@ class Summariser {
     return text.substr(start, text.find(' ', start) - start);
   }
 
-  void note_order() {
-    for (const ptx::Instruction& instruction : kernel_.instructions) {
-      const ptx::MemoryEffect effect = ptx::memory_effects(instruction).front();
-      const bool is_shared_atomic =
-          effect.kind == ptx::EffectKind::Atomic && effect.space == ptx::StateSpace::Shared;
-      summary_.has_order_in_block =
-          summary_.has_order_in_block || is_shared_atomic || instruction.opcode == ptx::Opcode::Activemask;
-    }
+  // Decisions ask whether these are pointers.
+  static void note_origins(const ValueOrigins& origins, std::vector<bool>& used) {
+    if (origins.is_any) used.assign(used.size(), true);
+    for (std::size_t i = 0; i < origins.word_count; ++i)
+      for (std::size_t byte = 0; byte < ValueOrigins::word_bytes; ++byte)
+        if (const std::size_t at = origins.words[i] * ValueOrigins::word_bytes + byte; at < used.size())
+          used[at] = true;
   }
 
   void note_relevant() {
     std::vector<bool> used(summary_.parameter_bytes, false);
     for (const ProgramStep& step : summary_.steps) {
       if (step.kind != StepKind::Evaluate) continue;
-      summary_.uses_variables = summary_.uses_variables || step.operation == Operation::Variable;
+      summary_.uses_variables =
+          summary_.uses_variables || step.operation == Operation::Variable || summary_.reads_constants;
       if (step.operation != Operation::Parameter) continue;
       for (std::size_t i = 0; i < step.width_bits / 8U; ++i) used[step.value + i] = true;
     }
+    note_origins(summary_.own_memory, used);
+    for (const AccessGroup& group : summary_.groups) note_origins(group.base.others, used);
     for (std::size_t i = 0; i < used.size(); ++i) {
       if (!used[i]) continue;
       const bool follows = i > 0 && used[i - 1];
@@ -314,7 +321,12 @@ class Summariser {
 
   const ptx::Module& module_;
   const ptx::Function& kernel_;
+  Budget budget_;
   const ThreadValues* values_ = nullptr;
+  std::vector<bool> is_own_read_;         ///< by instruction
+  std::set<std::uint32_t> is_read_back_;  ///< instructions
+  RegisterFlow flow_;
+  std::vector<Origin> origins_;  ///< by expression
   CertaintyFinder* certainty_ = nullptr;
   // `loop` is the innermost one around the access.
   struct PlaceKey {

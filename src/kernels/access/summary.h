@@ -21,8 +21,11 @@ struct AccessGroup {
   std::uint32_t instruction = 0;  ///< into ptx::Function::instructions
   std::uint32_t operand = 0;
   std::uint32_t width_bytes = 0;
-  bool is_certain = false;  ///< each thread does it for which its conditions hold, if the launch ends
-  bool is_store = false;    ///< it writes all bytes of its width, and does nothing else
+  bool is_certain = false;    ///< each thread does it for which its conditions hold, if the launch ends
+  bool is_store = false;      ///< it writes all bytes of its width, and does nothing else
+  bool is_read_back = false;  ///< by the thread that wrote it: those reads are left out
+  bool by_order = false;  ///< whether it happens, or where, may depend on the order of the block's threads
+  bool by_own = false;    ///< the same, if other threads write what a thread reads back
   AddressBase base;
   ExpressionIndex address = no_expression;
   std::vector<AccessCondition> conditions;
@@ -34,6 +37,12 @@ struct AccessGroup {
 struct ParameterBytes {
   std::uint32_t offset_bytes = 0;
   std::uint32_t size_bytes = 0;
+};
+
+/// A variable in constant memory.
+struct ConstantVariable {
+  std::uint32_t index = 0;  ///< into KernelSummary::variables
+  std::uint64_t size_bytes = 0;
 };
 
 struct KernelSummary {
@@ -52,17 +61,27 @@ struct KernelSummary {
   std::vector<ParameterBytes> relevant_parameters;  ///< what decisions depend on
   bool reads_own_writes = false;                    ///< a read was left out for that
   bool has_order_in_block = false;                  ///< atomics in shared memory: who comes first may matter
-  bool uses_variables = false;                      ///< decisions depend on where variables of the module lie
-  std::vector<bool> counted_loops;                  ///< by loop: one test an iteration is the only way out
-  std::shared_ptr<const ThreadValues> values;       ///< for words
+  bool reads_shared = false;     ///< what the block's threads write there, in an order that is not followed
+  bool reads_constants = false;  ///< in constant memory
+  std::uint32_t constant_line = 0;          ///< of the last such read
+  std::vector<ConstantVariable> constants;  ///< that it may read there
+  ValueOrigins
+      own_memory;  ///< of addresses in shared and local memory: if one of these is a pointer, they are not
+  bool uses_variables = false;                 ///< decisions depend on where variables of the module lie
+  std::vector<bool> counted_loops;             ///< by loop: one test an iteration is the only way out
+  std::uint64_t analysis_steps = 0;            ///< that it took, of Budget::most_steps
+  std::shared_ptr<const ThreadValues> values;  ///< for words; null: they are shorter
 };
 
 /// Of an entry function with a body. Never fails: what is not understood is a refusal, or an address of which
 /// nothing is known.
 ///
-/// A read of what the same thread has certainly written before is left out. Constant, shared, local and
-/// parameter memory are left out: nobody else sees them, or no kernel writes them. Arithmetic on a pointer is
-/// taken to stay inside the memory that it points to, but only where the offset is not known.
+/// A read of what the same thread has certainly written before is left out. Shared, local and parameter
+/// memory are left out: no other block sees them, or no kernel writes them. Arithmetic on a pointer is taken
+/// to stay inside the memory that it points to, but only where the offset is not known, and is made of
+/// nothing that points elsewhere.
+///
+/// Its cost is bounded by Budget: beyond it the kernel is refused.
 KernelSummary summarise(const ptx::Module& module, const ptx::Function& kernel);
 
 }  // namespace firebreak::access

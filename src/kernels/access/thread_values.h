@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/access/budget.h"
 #include "kernels/access/control_flow_graph.h"
 #include "kernels/access/expression.h"
 #include "kernels/ptx/ir.h"
@@ -47,16 +48,18 @@ struct ThreadValues {
   std::string refusal;  ///< why nothing can be said of the kernel; empty: something can
 };
 
-/// Of an entry with a body. Memory and time are bounded by limits on its size; beyond them it refuses.
-ThreadValues find_thread_values(const ptx::Module& module, const ptx::Function& kernel);
+/// Of an entry with a body. Memory and time are bounded by limits on its size, and by the budget; beyond them
+/// it refuses.
+ThreadValues find_thread_values(const ptx::Module& module, const ptx::Function& kernel, Budget& budget);
 
 /// Replaces phis of loop headers that grow by the same amount in each iteration: induction.cpp.
-void resolve_inductions(ThreadValues& values);
+void resolve_inductions(ThreadValues& values, Budget& budget);
 
 /// The state while blocks are walked; translate.cpp uses it for one instruction after the other.
 class ValueBuilder {
  public:
-  ValueBuilder(const ptx::Module& module, const ptx::Function& kernel, ThreadValues& values);
+  ValueBuilder(const ptx::Module& module, const ptx::Function& kernel, ThreadValues& values, Budget& budget);
+  /// Stops where the budget is spent.
   void build();
 
   ExpressionIndex read(std::uint32_t register_index);
@@ -74,9 +77,20 @@ class ValueBuilder {
   std::uint8_t width_of(std::uint32_t register_index) const;
 
  private:
+  /// A phi whose operands are being read.
+  struct Join {
+    ExpressionIndex phi = no_expression;
+    std::uint32_t register_index = 0;
+    std::uint32_t asked_block = ptx::no_index;  ///< that asked for the register; no_index: none did
+    std::size_t next = 0;                       ///< of the predecessors
+    std::vector<ExpressionIndex> operands;
+  };
   ExpressionIndex read_in(std::uint32_t register_index, std::uint32_t block);
-  ExpressionIndex read_joined(std::uint32_t register_index, std::uint32_t block);
-  void add_operands(ExpressionIndex phi, std::uint32_t register_index);
+  ExpressionIndex find_value(std::uint32_t register_index, std::uint32_t block);
+  ExpressionIndex finish_joins(std::size_t bottom, ExpressionIndex value);
+  void set_operands(Join& join);
+  bool may_go_on();
+  void seal(std::uint32_t block);
   void seal_ready();
   void note_edges();
   ExpressionIndex predicate_of(const ptx::Guard& guard);
@@ -88,6 +102,9 @@ class ValueBuilder {
   const ptx::Module& module_;
   const ptx::Function& kernel_;
   ThreadValues& values_;
+  Budget& budget_;
+  std::vector<Join> joins_;  ///< each was asked for by the one before
+  std::size_t operand_count_ = 0;
   std::unordered_map<std::uint64_t, ExpressionIndex> definitions_;
   std::vector<std::vector<std::pair<std::uint32_t, ExpressionIndex>>>
       incomplete_;  ///< register, phi; by block

@@ -29,26 +29,26 @@ bool is_integer(Type type) {
          ptx::size_bytes(type) <= 8;
 }
 
-// Not the same when a launch is repeated.
-bool is_fickle(SpecialRegister special) {
+// The same when a launch is repeated. Others (clocks, where it runs) are not, or nobody knows.
+bool stays_the_same(SpecialRegister special) {
   switch (special) {
-    case SpecialRegister::Clock:
-    case SpecialRegister::ClockHi:
-    case SpecialRegister::Clock64:
-    case SpecialRegister::Globaltimer:
-    case SpecialRegister::GlobaltimerLo:
-    case SpecialRegister::GlobaltimerHi:
-    case SpecialRegister::Smid:
-    case SpecialRegister::Warpid:
-    case SpecialRegister::Nwarpid:
-    case SpecialRegister::Gridid:
-    case SpecialRegister::Envreg:
-    case SpecialRegister::CurrentGraphExec:
+    case SpecialRegister::Laneid:
+    case SpecialRegister::LanemaskEq:
+    case SpecialRegister::LanemaskLe:
+    case SpecialRegister::LanemaskLt:
+    case SpecialRegister::LanemaskGe:
+    case SpecialRegister::LanemaskGt:
+    case SpecialRegister::DynamicSmemSize:
+    case SpecialRegister::TotalSmemSize:
+    case SpecialRegister::AggrSmemSize:
       return true;
     default:
-      return false;
+      return special >= SpecialRegister::TidX && special <= SpecialRegister::IsExplicitCluster;
   }
 }
+
+// What the modifiers here mean is known. Of others the result is not.
+bool is_plain(const ptx::Modifiers& modifiers) { return !modifiers.saturate && !modifiers.relu; }
 
 class Translator {
  public:
@@ -84,15 +84,23 @@ class Translator {
     } else if (symbol.kind == SymbolKind::FunctionVariable) {
       const StateSpace space = builder_.kernel().variables[symbol.index].space;
       const bool is_static = space == StateSpace::Global || space == StateSpace::Const;
-      if (is_static) return pool_.unknown(64, UnknownReason::Computed);
+      if (is_static) return unknown(64);
       base = pool_.leaf(space == StateSpace::Shared ? Operation::SharedAddress : Operation::LocalAddress, 64,
                         symbol.index);
     } else if (symbol.kind == SymbolKind::Parameter) {
       base = pool_.leaf(Operation::LocalAddress, 64, ~std::uint64_t{symbol.index});
     } else {
-      return pool_.unknown(64, UnknownReason::Computed);
+      return unknown(64);
     }
     return plus(base, from.offset);
+  }
+
+  // A part of what the instruction makes.
+  ExpressionIndex unknown(std::uint8_t width_bits) {
+    const bool has_result = ptx::writes_first_operand(instruction_) && !instruction_.operands.empty() &&
+                            operand(0).kind == OperandKind::Register;
+    return pool_.unknown(width_bits, UnknownReason::Computed,
+                         {builder_.block(), has_result ? operand(0).register_index : ptx::no_index});
   }
 
   ExpressionIndex plus(ExpressionIndex base, std::int64_t offset) {
@@ -117,7 +125,7 @@ class Translator {
       case OperandKind::Vector:
         return packed(from, width_bits);
       default:
-        return pool_.unknown(width_bits, UnknownReason::Computed);
+        return unknown(width_bits);
     }
   }
   ExpressionIndex value_of(std::size_t i, std::uint8_t width_bits) {
@@ -128,9 +136,9 @@ class Translator {
   ExpressionIndex packed(const Operand& from, std::uint8_t width_bits) {
     for (std::size_t i = 1; i < from.elements.size(); ++i)
       if (from.elements[i].kind != OperandKind::Immediate || from.elements[i].bits != 0)
-        return pool_.unknown(width_bits, UnknownReason::Computed);
+        return unknown(width_bits);
     const ptx::VectorElement& low = from.elements.front();
-    if (low.kind != OperandKind::Register) return pool_.unknown(width_bits, UnknownReason::Computed);
+    if (low.kind != OperandKind::Register) return unknown(width_bits);
     return resize(builder_.read(low.register_index), width_bits, false);
   }
 
@@ -148,10 +156,9 @@ class Translator {
     if (to.second_register_index == ptx::no_index) return;
     const bool is_predicate =
         pool_[value].width_bits == 1 && builder_.width_of(to.second_register_index) == 1;
-    builder_.write(to.second_register_index,
-                   is_predicate
-                       ? pool_.negate_predicate(value)
-                       : pool_.unknown(builder_.width_of(to.second_register_index), UnknownReason::Computed));
+    builder_.write(to.second_register_index, is_predicate
+                                                 ? pool_.negate_predicate(value)
+                                                 : unknown(builder_.width_of(to.second_register_index)));
   }
 
   void unpack(const Operand& to, ExpressionIndex value) {
@@ -171,7 +178,8 @@ class Translator {
     const bool is_load = instruction_.opcode == Opcode::Ld || instruction_.opcode == Opcode::Ldu ||
                          instruction_.opcode == Opcode::Atom;
     builder_.write(index, pool_.unknown(builder_.width_of(index),
-                                        is_load ? UnknownReason::Loaded : UnknownReason::Computed));
+                                        is_load ? UnknownReason::Loaded : UnknownReason::Computed,
+                                        {builder_.block(), index}));
   }
 
   void forget_operand(const Operand& to) {
@@ -198,7 +206,7 @@ class Translator {
   // What makes the whole kernel unknown.
   void note_hazards() {
     for (const Operand& each : instruction_.operands)
-      if (each.kind == OperandKind::SpecialRegister && is_fickle(each.special))
+      if (each.kind == OperandKind::SpecialRegister && !stays_the_same(each.special))
         builder_.refuse(instruction_, "it reads a clock or where it runs, which differs from run to run");
     if (instruction_.opcode == Opcode::Call &&
         !never_returns(builder_.module(), builder_.kernel(), instruction_))
@@ -245,7 +253,7 @@ class Translator {
 
   ExpressionIndex binary(Operation operation) {
     const Type type = instruction_.type;
-    if (!is_integer(type) || instruction_.modifiers.saturate) return no_expression;
+    if (!is_integer(type) || !is_plain(instruction_.modifiers)) return no_expression;
     const std::uint8_t width = width_of(type);
     const bool shifts = operation == Operation::ShiftLeft || operation == Operation::ShiftRight;
     const ExpressionIndex a = value_of(1, width);
@@ -260,7 +268,7 @@ class Translator {
 
   ExpressionIndex multiply(bool adds) {
     const Type type = instruction_.type;
-    if (!is_integer(type) || instruction_.modifiers.saturate) return no_expression;
+    if (!is_integer(type) || !is_plain(instruction_.modifiers)) return no_expression;
     const std::uint8_t width = width_of(type);
     const bool sign = is_signed(type);
     const bool is_wide = instruction_.modifiers.half == ptx::Half::Wide;
@@ -276,14 +284,14 @@ class Translator {
   ExpressionIndex convert() {
     const Type to = instruction_.type;
     const Type from = instruction_.source_type;
-    if (!is_integer(to) || !is_integer(from) || instruction_.modifiers.saturate) return no_expression;
+    if (!is_integer(to) || !is_integer(from) || !is_plain(instruction_.modifiers)) return no_expression;
     return resize(value_of(1, width_of(from)), width_of(to), is_signed(from));
   }
 
   ExpressionIndex compare() {
     using ptx::Compare;
     const Type type = instruction_.type;
-    if (!is_integer(type)) return pool_.unknown(1, UnknownReason::Computed);
+    if (!is_integer(type)) return unknown(1);
     bool sign = is_signed(type);
     Compare how = instruction_.modifiers.compare;
     constexpr std::array<std::pair<Compare, Compare>, 4> unsigned_names{{{Compare::Lo, Compare::Lt},
