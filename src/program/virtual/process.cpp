@@ -828,6 +828,7 @@ void VirtualProcess::keep_once() {
     give_back_left();
     if (spare_.load() == nullptr && std::chrono::steady_clock::now() >= next_spare_) make_spare();
     check_spare();
+    summarise_code();
   } else {
     give_up_spare();
   }

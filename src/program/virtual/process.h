@@ -298,6 +298,7 @@ class VirtualProcess {
   std::string redo_in(const Instance& to);
   void take_up_marks();
   void read_code();
+  void summarise_code();
   void check_taken();
   bool bring_taken(const Instance& instance);
   bool write_taken(const Instance& instance);
@@ -361,7 +362,8 @@ class VirtualProcess {
   std::unique_ptr<GivenWork> given_;  ///< null: nothing is done again
   std::atomic<bool> is_never_redone_{false};
   Marks marks_{memory_, settings_.between_marks.value_or(Nanoseconds(0))};
-  Redo redo_{objects_, memory_, mappings_, graphs_, arguments_};  ///< of flipping_
+  CodeSummaries code_summaries_;
+  Redo redo_{objects_, memory_, mappings_, graphs_, arguments_, code_summaries_};  ///< of flipping_
   /// The environment says which domain a driver joins, and a driver asks it when it makes its first context:
   /// one at a time starts. Before flipping_.
   std::mutex starting_;

@@ -8,6 +8,17 @@ void VirtualProcess::take_up_marks() {
   for (const auto& [work, up_to] : all_queued()) marks_.take_up(*work);
 }
 
+/// A part of what has come; the rest the next time.
+void VirtualProcess::summarise_code() {
+  if (given_ == nullptr || is_never_redone()) return;
+  std::vector<std::shared_ptr<CodeImage>> images;
+  for (const Family family : {Family::Module, Family::Library})
+    objects_.for_each(family, [&](Object& object) {
+      if (auto image = objects_.code_of(object)) images.push_back(std::move(image));
+    });
+  if (!code_summaries_.read_new(images, target_gpu(own_driver_))) wake_keeper();
+}
+
 /// What was under way. Empty: it has been done again, to its end; else why not.
 std::string VirtualProcess::redo_in(const Instance& to) {
   if (given_ == nullptr) return "nothing is done again here";

@@ -8,7 +8,6 @@
 #include "kernels/access/describe.h"
 #include "kernels/access/effects.h"
 #include "kernels/access/hazard.h"
-#include "kernels/ptx/parse.h"
 #include "kernels/regions/area.h"
 #include "kernels/regions/region_builder.h"
 #include "program/redo/redo_decision.h"
@@ -54,24 +53,10 @@ struct Redo::Checked {
 
 // ---- What a kernel does ----
 
-Redo::Code* Redo::code_of(const Object& kernel, const Instance& to) {
-  const Object* holder = &kernel;
-  while (holder->family == Family::Code && holder->origin.parent != nullptr) holder = holder->origin.parent;
-  auto image = objects_.code_of(*holder);
-  if (image == nullptr) return nullptr;
-  const auto [found, is_new] = code_.try_emplace(image.get());
-  Code& code = found->second;
-  if (!is_new) return &code;
-  code.image = std::move(image);
-  const auto text = code.image->compiled_ptx(target_gpu(to.driver()));
-  auto module = text ? ptx::parse(*text, "its code", ptx::UnknownInstructions::Kept)
-                     : Result<ptx::Module>(fail(ErrorCode::NotFound, "no PTX"));
-  if (module) code.module = std::move(*module);
-  return &code;
-}
-
-/// Null: nothing is known of it. `name`: as far as that is.
-const access::KernelSummary* Redo::summary_of(std::uint64_t kernel, const Instance& to, std::string& name) {
+/// Null: nothing is known of it, for that reason. `name`: as far as that is.
+CodeSummaries::Summary Redo::summary_of(std::uint64_t kernel, const Instance& to, std::string& name,
+                                        const char*& why) {
+  why = "its code is not known as PTX";
   const Object* const object = objects_.find(Family::Code, kernel);
   if (object == nullptr) return nullptr;
   const std::uintptr_t own = object->in[to.slot()].load();
@@ -81,14 +66,10 @@ const access::KernelSummary* Redo::summary_of(std::uint64_t kernel, const Instan
       to.driver().cuKernelGetName(&its_name, reinterpret_cast<CUkernel>(own)) == CUDA_SUCCESS;
   if (!is_named || its_name == nullptr) return nullptr;
   name = its_name;
-  Code* const code = code_of(*object, to);
-  if (code == nullptr || !code->module) return nullptr;
-  if (const auto known = code->summaries.find(name); known != code->summaries.end()) return &known->second;
-  const auto found = std::ranges::find_if(code->module->functions, [&](const ptx::Function& each) {
-    return each.is_entry && each.has_body && each.name == name;
-  });
-  if (found == code->module->functions.end()) return nullptr;
-  return &code->summaries.emplace(name, access::summarise(*code->module, *found)).first->second;
+  const Object* holder = object;
+  while (holder->family == Family::Code && holder->origin.parent != nullptr) holder = holder->origin.parent;
+  const auto image = objects_.code_of(*holder);
+  return image == nullptr ? nullptr : code_.find(image.get(), name, why);
 }
 
 // ---- What was given ----
@@ -126,17 +107,18 @@ bool Redo::is_from_host(const Operation& operation) {
 
 // ---- Whether it may all be done again ----
 
-std::string Redo::check_launch(const Operation& operation, bool is_in_doubt, Checked& checked) {
+std::string Redo::check_launch(const Operation& operation, bool has_ended, Checked& checked) {
   std::string name = "a kernel";
   const abi::RedoLaunch& given = operation.body.launch;
-  const access::KernelSummary* const summary = summary_of(given.kernel, checked.to, name);
-  if (summary == nullptr) return name + ": its code is not known as PTX";
+  const char* why = nullptr;
+  const CodeSummaries::Summary summary = summary_of(given.kernel, checked.to, name, why);
+  if (summary == nullptr) return name + ": " + why;
   access::LaunchArguments launch;
   std::ranges::copy(given.grid, launch.grid.begin());
   std::ranges::copy(given.block, launch.block.begin());
   launch.parameters = operation.payload;
   launch.memory = checked.memory;
-  const std::string hazard = is_in_doubt ? access::find_hazard(*summary, launch, workspace_) : "";
+  const std::string hazard = has_ended ? "" : access::find_hazard(*summary, launch, workspace_);
   if (!hazard.empty()) return name + ": " + hazard;
   const access::OperationEffects effects = access::find_effects(*summary, launch, workspace_);
   const std::string broken = break_in(checked.region.add(effects, checked.memory));
@@ -145,8 +127,8 @@ std::string Redo::check_launch(const Operation& operation, bool is_in_doubt, Che
   return name + ": " + (is_known ? broken : access::describe(*summary, effects.decision));
 }
 
-/// `is_in_doubt`: it may have been under way.
-std::string Redo::check(const Operation& operation, bool is_in_doubt, Checked& checked) {
+/// `has_ended`: it cannot have been what ended the domain.
+std::string Redo::check(const Operation& operation, bool has_ended, Checked& checked) {
   const auto add = [&](const char* what, const access::OperationEffects& effects) {
     const std::string broken = break_in(checked.region.add(effects, checked.memory_to_copy));
     return broken.empty() ? broken : what + broken;
@@ -154,7 +136,7 @@ std::string Redo::check(const Operation& operation, bool is_in_doubt, Checked& c
   const abi::RedoBody& body = operation.body;
   switch (operation.kind) {
     case RedoKind::Launch:
-      return check_launch(operation, is_in_doubt, checked);
+      return check_launch(operation, has_ended, checked);
     case RedoKind::Copy:
       return add("a copy: ", regions::copy_effects(area_of(body.copy.to), area_of(body.copy.from),
                                                    checked.memory_to_copy));
@@ -212,7 +194,7 @@ std::string Redo::find_obstacle(const GivenWork::UnderWay& work, const Instance&
         return "a copy to the host that the program may have seen";
       if (each.may_be_seen && is_from_host(operation))
         return "a copy from the host's memory, which the program may have changed since";
-      std::string obstacle = check(operation, !each.has_ended && each.may_have_begun, checked);
+      std::string obstacle = check(operation, each.has_ended, checked);
       if (!obstacle.empty()) return obstacle;
     }
   }

@@ -3,9 +3,6 @@
 /// out as if it had run once, and that it cannot have been what ended the domain.
 #pragma once
 
-#include <map>
-#include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -13,9 +10,8 @@
 #include "kernels/access/decision.h"
 #include "kernels/access/launch.h"
 #include "kernels/access/summary.h"
-#include "kernels/ptx/ir.h"
 #include "program/virtual/argument_addresses.h"
-#include "program/virtual/code_image.h"
+#include "program/virtual/code_summaries.h"
 #include "program/virtual/given_work.h"
 #include "program/virtual/graph_operations.h"
 #include "program/virtual/graphs.h"
@@ -26,12 +22,17 @@
 
 namespace firebreak::virtual_driver {
 
-/// For one thread at a time, while nobody gives the driver anything. What it finds out of code it keeps.
+/// For one thread at a time, while nobody gives the driver anything.
 class Redo {
  public:
   Redo(Objects& objects, const WindowMemory& memory, Mappings& mappings, Graphs& graphs,
-       ArgumentAddresses& arguments)
-      : objects_(objects), memory_(memory), mappings_(mappings), graphs_(graphs), arguments_(arguments) {}
+       ArgumentAddresses& arguments, const CodeSummaries& code)
+      : objects_(objects),
+        memory_(memory),
+        mappings_(mappings),
+        graphs_(graphs),
+        arguments_(arguments),
+        code_(code) {}
 
   /// Empty: all of it may be done again. Else why not, in one line. `to` has everything that the program has,
   /// and lives.
@@ -41,11 +42,6 @@ class Redo {
   CUresult give_again(const GivenWork::UnderWay& work, const Instance& to);
 
  private:
-  struct Code {
-    std::shared_ptr<CodeImage> image;  ///< stays while it is known here
-    std::optional<ptx::Module> module;
-    std::map<std::string, access::KernelSummary> summaries;
-  };
   struct Checked;
   /// As a record says it, or one of those of a graph's that was launched.
   struct Operation {
@@ -55,16 +51,16 @@ class Redo {
     std::span<const std::byte> payload;
   };
 
-  const access::KernelSummary* summary_of(std::uint64_t kernel, const Instance& to, std::string& name);
-  Code* code_of(const Object& kernel, const Instance& to);
+  CodeSummaries::Summary summary_of(std::uint64_t kernel, const Instance& to, std::string& name,
+                                    const char*& why);
   /// They last until the next call.
   std::span<const Operation> operations_of(const redo::RedoLog& log, const redo::RedoEntry& entry,
                                            const Instance& to);
   static bool is_to_host(const Operation& operation);
   static bool is_from_host(const Operation& operation);
-  std::string check(const Operation& operation, bool is_in_doubt, Checked& checked);
+  std::string check(const Operation& operation, bool has_ended, Checked& checked);
   static std::string check_written(const GivenArea& to, Checked& checked);
-  std::string check_launch(const Operation& operation, bool is_in_doubt, Checked& checked);
+  std::string check_launch(const Operation& operation, bool has_ended, Checked& checked);
   CUresult give(const Operation& operation, const Instance& to);
 
   Objects& objects_;
@@ -72,9 +68,9 @@ class Redo {
   Mappings& mappings_;
   Graphs& graphs_;
   ArgumentAddresses& arguments_;
+  const CodeSummaries& code_;
   std::vector<Operation> operations_;
   std::vector<GraphOperation> of_graph_;
-  std::map<const CodeImage*, Code> code_;
   access::DecisionWorkspace workspace_;
 };
 
