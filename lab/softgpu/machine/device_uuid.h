@@ -24,6 +24,9 @@ constexpr DeviceUuid device_uuid_of(std::uint32_t gpu) {
 /// As the driver writes it: "GPU-66697265-...".
 std::string uuid_text(std::uint32_t gpu);
 
+/// The first one's PCI address is 0000:00:05, the next one's 0000:00:06.
+inline constexpr std::uint32_t first_pci_slot = 5;
+
 /// How many there are (environment::count).
 std::uint32_t gpu_count_from_environment();
 

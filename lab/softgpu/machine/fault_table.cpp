@@ -7,12 +7,13 @@
 #include <cassert>
 #include <cstdlib>
 
+#include "softgpu/machine/device_uuid.h"
+
 namespace firebreak::softgpu {
 
 namespace {
 
 constexpr double never = -1;
-constexpr std::uint32_t first_pci_slot = 5;
 constexpr const char* server_name = "nvidia-cuda-mps-server";
 
 // Sources, by column, from the table "When each signal says so" of the first measurements and its notes:

@@ -147,6 +147,8 @@ std::optional<DeviceFault> SharedGpu::device_fault() const {
 void SharedGpu::post_nvml(const NvmlEvent& event) {
   page_->nvml.post(event);
   page_->nvml_wake.wake_all();
+  // Who listens to several GPUs waits at the first.
+  if (first_) first_->page_->nvml_wake.wake_all();
 }
 
 }  // namespace firebreak::softgpu

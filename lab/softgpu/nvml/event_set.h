@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <vector>
 
 #include "ground/base/clock.h"
 #include "softgpu/machine/due_queue.h"
@@ -14,25 +15,38 @@
 
 namespace firebreak::softgpu {
 
-/// Thread safe. Every set sees every event that was posted since it listens.
+/// Thread safe. Every set sees every event of a GPU that was posted since it listens to that.
 class EventSet {
  public:
-  explicit EventSet(std::shared_ptr<SharedGpu> gpu) : gpu_(std::move(gpu)) {}
+  struct Event {
+    NvmlEvent of_gpu;
+    std::size_t gpu = 0;  ///< from 0
+  };
 
-  /// Events of these types (bits of one mask) are told from now on, those of earlier calls too.
-  void listen(std::uint64_t types);
+  /// At least one.
+  explicit EventSet(const std::vector<std::shared_ptr<SharedGpu>>& gpus);
+
+  /// Events of these types (bits of one mask) are told of that GPU from now on, those of earlier calls too.
+  void listen(std::size_t gpu, std::uint64_t types);
   /// The next event whose time has come; blocks for at most `timeout`.
-  std::optional<NvmlEvent> wait(Nanoseconds timeout);
+  std::optional<Event> wait(Nanoseconds timeout);
 
  private:
-  /// An event that is due, or when to look again.
-  std::optional<NvmlEvent> take(std::int64_t now_ns, std::int64_t& look_again_ns);
+  struct Source {
+    std::shared_ptr<SharedGpu> gpu;
+    std::uint64_t types = 0;               ///< bits
+    std::optional<RingFollower> follower;  ///< since the first listen()
+  };
 
-  std::shared_ptr<SharedGpu> gpu_;
-  std::mutex mutex_;                      ///< guards what follows
-  std::uint64_t types_ = 0;               ///< bits
-  std::optional<RingFollower> follower_;  ///< since the first listen()
-  DueQueue<NvmlEvent> waiting_;
+  /// An event that is due, or when to look again.
+  std::optional<Event> take(std::int64_t now_ns, std::int64_t& look_again_ns);
+  /// Of the first GPU, which is told of all (SharedGpu::post_nvml()).
+  const WakeWord& wake() const { return first_->nvml_wake(); }
+
+  std::shared_ptr<SharedGpu> first_;
+  std::mutex mutex_;  ///< guards what follows
+  std::vector<Source> sources_;
+  DueQueue<Event> waiting_;
 };
 
 }  // namespace firebreak::softgpu

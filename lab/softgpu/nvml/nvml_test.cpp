@@ -11,6 +11,7 @@
 #include "ground/os/self.h"
 #include "ground/platform/nvml.h"
 #include "softgpu/environment.h"
+#include "softgpu/machine/device_uuid.h"
 #include "softgpu/machine/shared_gpu.h"
 
 namespace firebreak::softgpu {
@@ -42,6 +43,8 @@ abi::NvmlFunctions load_all() {
   load("nvmlDeviceRegisterEvents", nvml.nvmlDeviceRegisterEvents);
   load("nvmlEventSetWait_v2", nvml.nvmlEventSetWait_v2);
   load("nvmlEventSetFree", nvml.nvmlEventSetFree);
+  load("nvmlDeviceGetPciInfo_v3", nvml.nvmlDeviceGetPciInfo_v3);
+  load("nvmlDeviceGetUUID", nvml.nvmlDeviceGetUUID);
   load("nvmlDeviceGetComputeRunningProcesses_v3", nvml.nvmlDeviceGetComputeRunningProcesses_v3);
   return nvml;
 }
@@ -158,6 +161,44 @@ TEST_F(Nvml, IsOneGpu) {
   ASSERT_EQ(nvml.nvmlDeviceGetIndex(device, &index), NVML_SUCCESS);
   EXPECT_EQ(index, 0U);
   EXPECT_EQ(nvml.nvmlDeviceGetHandleByIndex_v2(1, &device), NVML_ERROR_INVALID_ARGUMENT);
+}
+
+/// Each has an address, as the kernel's log names it, and tells of itself.
+struct TwoGpus : Nvml {
+  os::EnvironmentScope two{os::EnvironmentScope::Variables{{environment::count, "2"}}};
+  void SetUp() override {
+    Nvml::SetUp();
+    ASSERT_EQ(nvml.nvmlDeviceGetHandleByIndex_v2(1, &second), NVML_SUCCESS);
+  }
+  abi::nvmlDevice_t second = nullptr;
+};
+
+TEST_F(TwoGpus, AreTwoAddressesAndTwoUuids) {
+  unsigned int count = 0;
+  ASSERT_EQ(nvml.nvmlDeviceGetCount_v2(&count), NVML_SUCCESS);
+  EXPECT_EQ(count, 2U);
+  unsigned int index = 7;
+  ASSERT_EQ(nvml.nvmlDeviceGetIndex(second, &index), NVML_SUCCESS);
+  EXPECT_EQ(index, 1U);
+  abi::nvmlPciInfo_t pci{};
+  ASSERT_EQ(nvml.nvmlDeviceGetPciInfo_v3(second, &pci), NVML_SUCCESS);
+  EXPECT_EQ(pci.device, 6U);
+  std::array<char, abi::nvml_uuid_bytes> uuid{};
+  ASSERT_EQ(nvml.nvmlDeviceGetUUID(second, uuid.data(), uuid.size()), NVML_SUCCESS);
+  EXPECT_STREQ(uuid.data(), uuid_text(1).c_str());
+  EXPECT_EQ(nvml.nvmlDeviceGetUUID(second, uuid.data(), 8), abi::NVML_ERROR_INSUFFICIENT_SIZE);
+}
+
+TEST_F(TwoGpus, TellOfThemselves) {
+  const auto set = listener();
+  ASSERT_EQ(nvml.nvmlDeviceRegisterEvents(second, nvmlEventTypeXidCriticalError, set), NVML_SUCCESS);
+  const auto other = SharedGpu::open(directory.path() + "/gpu", 1).value();
+  std::thread faulter([&] { other->post_nvml({now_ns(), nvmlEventTypeXidCriticalError, 79}); });
+  abi::nvmlEventData_t data{};
+  ASSERT_EQ(nvml.nvmlEventSetWait_v2(set, &data, forever_ms), NVML_SUCCESS);
+  EXPECT_EQ(data.device, second);
+  EXPECT_EQ(data.eventData, 79U);
+  faulter.join();
 }
 
 TEST_F(Nvml, KnowsHowMuchMemoryIsTaken) {

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "softgpu/machine/device_uuid.h"
+
 namespace firebreak::softgpu {
 
 NvmlSession& NvmlSession::of_process() {
@@ -13,12 +15,15 @@ NvmlSession& NvmlSession::of_process() {
 abi::nvmlReturn_t NvmlSession::init() {
   const std::lock_guard lock(mutex_);
   if (inits_ == 0) {
-    auto gpu = SharedGpu::open();
-    if (!gpu) {
-      const bool forbidden = gpu.error().code == ErrorCode::PermissionDenied;
-      return forbidden ? abi::NVML_ERROR_NO_PERMISSION : abi::NVML_ERROR_DRIVER_NOT_LOADED;
+    for (std::uint32_t number = 0; number < gpu_count_from_environment(); ++number) {
+      auto gpu = SharedGpu::open(SharedGpu::directory_from_environment(), number);
+      if (!gpu) {
+        gpus_.clear();
+        const bool forbidden = gpu.error().code == ErrorCode::PermissionDenied;
+        return forbidden ? abi::NVML_ERROR_NO_PERMISSION : abi::NVML_ERROR_DRIVER_NOT_LOADED;
+      }
+      gpus_.push_back(std::move(*gpu));
     }
-    gpu_ = std::move(*gpu);
   }
   ++inits_;
   return abi::NVML_SUCCESS;
@@ -29,19 +34,19 @@ abi::nvmlReturn_t NvmlSession::shutdown() {
   if (inits_ == 0) return abi::NVML_ERROR_UNINITIALIZED;
   if (--inits_ > 0) return abi::NVML_SUCCESS;
   sets_.clear();
-  gpu_.reset();
+  gpus_.clear();
   return abi::NVML_SUCCESS;
 }
 
-std::shared_ptr<SharedGpu> NvmlSession::gpu() {
+std::vector<std::shared_ptr<SharedGpu>> NvmlSession::gpus() {
   const std::lock_guard lock(mutex_);
-  return gpu_;
+  return gpus_;
 }
 
 abi::nvmlReturn_t NvmlSession::create_set(abi::nvmlEventSet_t* handle) {
   const std::lock_guard lock(mutex_);
-  if (!gpu_) return abi::NVML_ERROR_UNINITIALIZED;
-  const auto set = std::make_shared<EventSet>(gpu_);
+  if (gpus_.empty()) return abi::NVML_ERROR_UNINITIALIZED;
+  const auto set = std::make_shared<EventSet>(gpus_);
   sets_.insert(set);
   *handle = reinterpret_cast<abi::nvmlEventSet_t>(set.get());
   return abi::NVML_SUCCESS;

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What lies between nvmlInit and nvmlShutdown: the software GPU that the environment names.
+/// What lies between nvmlInit and nvmlShutdown: the software GPU that the environment names, or several
+/// of them (environment::count).
 #pragma once
 
 #include <memory>
 #include <mutex>
 #include <set>
+#include <vector>
 
 #include "ground/platform/nvml.h"
 #include "softgpu/nvml/event_set.h"
@@ -20,8 +22,8 @@ class NvmlSession {
   abi::nvmlReturn_t init();
   abi::nvmlReturn_t shutdown();
 
-  /// Null before init().
-  std::shared_ptr<SharedGpu> gpu();
+  /// None before init().
+  std::vector<std::shared_ptr<SharedGpu>> gpus();
 
   abi::nvmlReturn_t create_set(abi::nvmlEventSet_t* handle);
   abi::nvmlReturn_t free_set(abi::nvmlEventSet_t handle);
@@ -31,7 +33,7 @@ class NvmlSession {
  private:
   std::mutex mutex_;  ///< guards everything below
   int inits_ = 0;
-  std::shared_ptr<SharedGpu> gpu_;
+  std::vector<std::shared_ptr<SharedGpu>> gpus_;
   std::set<std::shared_ptr<EventSet>> sets_;
 };
 

@@ -48,6 +48,18 @@ struct nvmlMemory_t {
 };
 static_assert(sizeof(nvmlMemory_t) == 24);
 
+struct nvmlPciInfo_t {
+  char busIdLegacy[16];
+  unsigned int domain;
+  unsigned int bus;
+  unsigned int device;
+  unsigned int pciDeviceId;
+  unsigned int pciSubSystemId;
+  char busId[32];  ///< "00000000:3B:00.0"
+};
+static_assert(sizeof(nvmlPciInfo_t) == 68 && offsetof(nvmlPciInfo_t, domain) == 16);
+inline constexpr unsigned int nvml_uuid_bytes = 96;  ///< with room for every form
+
 struct nvmlProcessInfo_t {
   unsigned int pid;
   unsigned long long usedGpuMemory;  ///< bytes, or NVML_VALUE_NOT_AVAILABLE
@@ -74,6 +86,8 @@ struct NvmlFunctions {
   /// `count`: how many there is room for, then how many there are. Null in older libraries.
   nvmlReturn_t (*nvmlDeviceGetComputeRunningProcesses_v3)(nvmlDevice_t device, unsigned int* count,
                                                           nvmlProcessInfo_t* processes);
+  nvmlReturn_t (*nvmlDeviceGetPciInfo_v3)(nvmlDevice_t device, nvmlPciInfo_t* pci);  ///< may be null; both
+  nvmlReturn_t (*nvmlDeviceGetUUID)(nvmlDevice_t device, char* uuid, unsigned int size_bytes);
 };
 
 }  // namespace firebreak::abi
