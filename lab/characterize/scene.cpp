@@ -99,7 +99,7 @@ void Scene::start_watcher() {
         options.mps_log_directories.emplace_back(directory_.path() + "/" + domain + "/log");
     options.domain_of_log_directory[directory] = domain;
   }
-  options.domain_of_server = [this](pid_t pid) {
+  options.places.domain_of_server = [this](pid_t pid) {
     const auto found = servers_.find(pid);
     return found == servers_.end() ? std::nullopt : std::optional(found->second);
   };

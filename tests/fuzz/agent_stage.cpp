@@ -270,8 +270,10 @@ void AgentStage::hear(fault::FaultSource source, fault::FaultClass of, pid_t pid
     const auto domain = domains_.domain_of_server(of_pid);
     return domain ? std::optional(std::string(*domain)) : std::nullopt;
   };
-  step(std::nullopt,
-       [&] { detectors_.callbacks.on_fault(watch::completed(std::move(fault), target, domain_of_server)); });
+  step(std::nullopt, [&] {
+    detectors_.callbacks.on_fault(
+        watch::completed(std::move(fault), target, {.domain_of_server = domain_of_server}));
+  });
 }
 
 void AgentStage::open_gpu(std::size_t peer) {

@@ -57,7 +57,7 @@ void read_kernel_log(std::string_view bytes) {
     require(lies_in(xid->pci, line) && lies_in(xid->detail, line), "what it says stands in the line");
     require(!xid->process || lies_in(*xid->process, line), "as does the name of the process");
     require(!xid->pid || *xid->pid >= 0, "a process has a number");
-    const fault::Fault made = fault::from_xid(*xid, Monotonic{}, 0);
+    const fault::Fault made = fault::from_xid(*xid, Monotonic{});
     require(made.xid == xid->code && !describe(made).empty(), "the fault is the one of the line");
   });
 }

@@ -30,7 +30,7 @@ watch::WatcherOptions GpuDetectors::options() const {
     options.domain_of_log_directory[directory] = domain;
   }
   options.ask_for_clients = [this](const std::string& domain) { domains_.look_for_clients(domain); };
-  options.domain_of_server = [this](pid_t pid) -> std::optional<std::string> {
+  options.places.domain_of_server = [this](pid_t pid) -> std::optional<std::string> {
     if (const auto domain = domains_.domain_of_server(pid)) return std::string(*domain);
     return std::nullopt;
   };

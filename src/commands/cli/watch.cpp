@@ -9,6 +9,7 @@
 #include <ctime>
 
 #include "agent/faults/strays/guarded_watch.h"
+#include "agent/faults/watch/nvml_library.h"
 #include "agent/faults/watch/process_finder.h"
 #include "agent/faults/watch/report.h"
 #include "commands/cli/commands.h"
@@ -134,6 +135,8 @@ Status keep_watch(const Options& options) {
   Printer printer(options.json);
   watch::WatcherOptions watcher;
   watcher.nvml_library = platform->nvml_library;
+  for (const watch::NvmlGpu& gpu : watch::gpus_listed_by_nvml(platform->nvml_library))
+    watcher.places.gpus.push_back(gpu.pci);
   watcher.mps_log_directories = options.mps_logs;
   strays::GuardedWatch strays(
       **loop, *platform->kernel,

@@ -198,10 +198,12 @@ struct AgentTest : testing::Test {
     const auto found = fault.pid ? detectors.targets.find(*fault.pid) : detectors.targets.end();
     const watch::Target* target = found == detectors.targets.end() ? nullptr : &found->second;
     if (target != nullptr && !fault::traits_of(fault.source).has_process_alone) set_subject(fault, *target);
-    return watch::completed(std::move(fault), target, [this](pid_t pid) -> std::optional<std::string> {
+    watch::Places places;
+    places.domain_of_server = [this](pid_t pid) -> std::optional<std::string> {
       const auto domain = domains.domain_of_server(pid);
       return domain ? std::optional(std::string(*domain)) : std::nullopt;
-    });
+    };
+    return watch::completed(std::move(fault), target, places);
   }
   os::Fd memory() { return std::move(os::create_memory_file("test", 4096).value()); }
 };

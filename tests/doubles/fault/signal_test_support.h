@@ -51,15 +51,21 @@ inline Fault lost(double ms, pid_t pid, std::string domain = "a") {
   return fault;
 }
 
-/// Any Xid, its class after the catalogue; `domain` is what is known from the process that it names.
+/// Any Xid, by its number; `domain` is what is known from the process that it names.
 inline Fault xid(double ms, int code, std::optional<pid_t> pid = {}, std::string domain = {},
                  std::string place = {}) {
-  Fault fault = signal_of(FaultSource::Xid, find_xid(code).fault_class, ms, std::move(domain), pid,
-                          "Xid " + std::to_string(code));
-  fault.xid = code;
+  Fault fault = from_xid_number(code, FaultSource::Xid, at_ms(ms));
+  fault.domain = std::move(domain);
+  fault.pid = pid;
   if (place.find("HUBCLIENT") != std::string::npos) fault.fault_class = FaultClass::MmuNonReplayable;
   fault.place = std::move(place);
   return fault;
+}
+
+/// One whose words decide.
+inline Fault xid_saying(double ms, int code, const std::string& words) {
+  return from_xid(*parse_xid("NVRM: Xid (PCI:0000:00:05): " + std::to_string(code) + ", " + words),
+                  at_ms(ms));
 }
 
 inline Fault xid_31(double ms, std::optional<pid_t> pid, std::uint64_t address, std::string domain = "a",

@@ -37,6 +37,9 @@ bool is_mmu(const Fault& fault) {
   return fault.fault_class == FaultClass::MmuReplayable || fault.fault_class == FaultClass::MmuNonReplayable;
 }
 bool is_mmu_xid(const Fault& fault) { return fault.xid && is_mmu(fault); }
+bool is_elsewhere(const WatchedProcess& process, const Gpu& gpu) {
+  return !may_be_same(Gpu{.number = process.gpu}, gpu);
+}
 bool tells_of_a_fault(const Fault& fault) { return traits_of(fault.source).is_uvm && fault.conclusive; }
 
 /// Reads the signals of one incident and collects what they say.
@@ -148,7 +151,8 @@ bool Judge::is_only_client(pid_t pid, const std::string& domain) const {
   return alone_in_list && std::ranges::all_of(processes_, [&](const auto& entry) {
            const WatchedProcess& other = entry.second;
            const bool was_there = !other.ended || *other.ended >= earliest();
-           return entry.first == pid || other.domain != domain || other.gpu != incident_.gpu || !was_there;
+           return entry.first == pid || other.domain != domain || is_elsewhere(other, incident_.gpu) ||
+                  !was_there;
          });
 }
 
@@ -183,7 +187,7 @@ Confidence Judge::confidence_of_death(const Fault& exit, bool alone) const {
   bool others_cleared = true;
   for (const auto& [pid, other] : processes_) {
     const bool same_domain = other.domain == exit.domain || other.domain.empty() || exit.domain.empty();
-    if (pid == exit.pid || other.gpu != exit.gpu || !same_domain || !lived(other)) continue;
+    if (pid == exit.pid || is_elsewhere(other, exit.gpu) || !same_domain || !lived(other)) continue;
     others_cleared = others_cleared && is_cleared(other);
   }
   bool names_another = false;
@@ -302,7 +306,10 @@ FaultClass classify(const Incident& incident) {
                                [&](const Fault& signal) { return signal.fault_class == wanted; });
   };
   const bool uvm = std::ranges::any_of(incident.signals, tells_of_a_fault);
-  if (has(FaultClass::Device)) return FaultClass::Device;
+  const bool follows_device = std::ranges::any_of(incident.signals, [](const Fault& signal) {
+    return signal.follows_xid && find_xid(*signal.follows_xid).fault_class == FaultClass::Device;
+  });
+  if (has(FaultClass::Device) || follows_device) return FaultClass::Device;
   if (!uvm && !has(FaultClass::Sm) && !incident.signals.empty() && is_departure(incident.signals.front())) {
     const auto next = std::ranges::find_if_not(incident.signals, is_departure);
     if (next == incident.signals.end() || next->when - incident.first_seen() <= death_to_xid) {

@@ -18,14 +18,14 @@ namespace firebreak::fault {
 /// A process that is watched, as far as it matters for who is to blame.
 struct WatchedProcess {
   pid_t pid = 0;
-  std::uint32_t gpu = 0;
-  std::string domain;  ///< empty: not known, or no MPS domain
+  std::optional<std::uint32_t> gpu = {};  ///< as Gpu::number
+  std::string domain;                     ///< empty: not known, or no MPS domain
   std::optional<std::string> tenant;
   bool uvm_heard = false;  ///< its UVM events are listened to, so that silence means something
   std::optional<Monotonic> uvm_heard_until;  ///< when that was over: it ended, or its queue did
   std::optional<Monotonic> uvm_missed;       ///< when some of them were last known to be lost
   std::optional<Monotonic> ended;            ///< when its end was seen
-  bool struck = false;                       ///< a fault reached it, so that its end is no news of its own
+  std::optional<Monotonic> struck_until;     ///< a fault reached it: until then its end is no news of its own
 };
 
 using WatchedProcesses = std::map<pid_t, WatchedProcess>;

@@ -33,7 +33,7 @@ struct Incident {
   std::uint64_t id = 0;  ///< counts up from 1 in one run
   FaultClass fault_class = FaultClass::Unknown;
   std::string kind;  ///< of the signal that says most
-  std::uint32_t gpu = 0;
+  Gpu gpu;
   std::string domain;  ///< empty: not known, or no MPS domain
   Culprit culprit;
   std::optional<std::uint64_t> address;

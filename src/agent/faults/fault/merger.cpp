@@ -53,12 +53,23 @@ bool has_page_of(const Incident& incident, const Fault& signal) {
          });
 }
 
-/// For information only, as far as is known: nothing follows from it.
-bool is_notice(const Incident& incident) {
-  return std::ranges::all_of(incident.xids, [](int code) {
-    const XidAction action = find_xid(code).action;
-    return action == XidAction::Ignore || action == XidAction::Unspecified;
-  });
+/// NVIDIA's documentation does not say what follows from it, and nothing was seen to.
+bool says_little(const Incident& incident) {
+  return std::ranges::all_of(incident.xids,
+                             [](int code) { return find_xid(code).action == XidAction::Unspecified; });
+}
+
+/// Whether it names that process, and was never seen to mean another by it: without MPS, or by an engine that
+/// has a channel for each client.
+bool is_sure_of(const WatchedProcess& process, const Fault& signal) {
+  if (signal.pid != process.pid || !signal.conclusive || is_departure(signal)) return false;
+  return process.domain.empty() || signal.fault_class == FaultClass::Device || names_its_client(signal) ||
+         traits_of(signal.source).names_culprit == NamesCulprit::Certainly;
+}
+
+/// Whether whoever it reaches has nothing on the GPU any more.
+bool takes_contexts_along(const Fault& signal) {
+  return signal.conclusive && (ends_group(signal) || signal.needs > DeviceNeed::Nothing);
 }
 
 /// What two signals say about each other; the rules below decide by it.
@@ -166,11 +177,22 @@ Score fit_core_dump(const Relation& of) {
   return score_if(!is_mmu(of.incident.fault_class), nothing_against + of.ties());
 }
 
+/// Also of what the driver has cleared away after it.
+bool is_of_device(const Fault& signal) {
+  const auto cause = signal.follows_xid ? find_xid(*signal.follows_xid).fault_class : signal.fault_class;
+  return cause == FaultClass::Device;
+}
+
 /// Everything may follow from a broken GPU but a fault of somebody's own.
 Score fit_device(const Relation& of) {
-  if (of.signal.fault_class == FaultClass::Device) return same_kind;
+  if (is_of_device(of.signal)) return same_kind;
   const bool own_fault = is_told_by_uvm(of.signal) || is_mmu(of.signal.fault_class);
-  return score_if(!own_fault && !is_notice(of.incident), nothing_against);
+  return score_if(!own_fault && !says_little(of.incident), nothing_against);
+}
+
+/// A word about the GPU by which nothing is wrong, as far as is known.
+bool is_aside(const Fault& signal) {
+  return signal.is_notice || (signal.fault_class == FaultClass::Device && !signal.conclusive);
 }
 
 bool is_overflow(const Fault& signal) { return signal.source == FaultSource::UvmEvent && !signal.conclusive; }
@@ -225,11 +247,20 @@ int says(const Fault& signal, FaultClass fault_class) {
   return weights.fault - (is_beside ? 1 : 0);
 }
 
+/// By what another signal of the same knows.
+void complete(Gpu& gpu, const Gpu& other) {
+  if (!gpu.number) gpu.number = other.number;
+  if (gpu.pci.empty()) gpu.pci = other.pci;
+  if (gpu.instance.empty()) gpu.instance = other.instance;
+  gpu.is_here = gpu.is_here && other.is_here;
+}
+
 void describe(Incident& incident) {
   incident.fault_class = classify(incident);
   int most = -1;
   for (const Fault& signal : incident.signals) {
     if (incident.domain.empty()) incident.domain = signal.domain;
+    complete(incident.gpu, signal.gpu);
     if (!incident.address || is_told_by_uvm(signal)) {
       if (signal.address) incident.address = signal.address;
     }
@@ -310,10 +341,11 @@ void Merger::set_ended(pid_t pid, Monotonic when) {
 std::optional<int> Merger::fit(const Open& open, const Fault& signal) const {
   const Incident& incident = open.incident;
   const bool is_in_time = goes_on(open) || signal.when - open.last <= options_.window;
-  if (incident.gpu != signal.gpu || !is_in_time) return std::nullopt;
+  if (!may_be_same(incident.gpu, signal.gpu) || !is_in_time) return std::nullopt;
+  if (is_aside(signal) && incident.fault_class != FaultClass::Device) return std::nullopt;
   const Relation relation(incident, signal);
   if (incident.fault_class == FaultClass::Device) return fit_device(relation);
-  if (signal.fault_class == FaultClass::Device) return std::nullopt;
+  if (is_of_device(signal)) return std::nullopt;
   return fit_by_source(relation);
 }
 
@@ -348,20 +380,24 @@ void Merger::gather_exits(Open& into, const Fault& signal) {
   }
 }
 
-/// Whom the fault reaches.
+/// Whom the fault reaches, and takes something from that it needs.
 void Merger::strike(const Incident& incident) {
-  const bool broken_gpu = incident.fault_class == FaultClass::Device;
-  if (is_only_exits(incident) || (broken_gpu && is_notice(incident))) return;
+  const Monotonic until = incident.signals.back().when + options_.aftermath;
+  const bool takes_along = any_signal(incident, takes_contexts_along);
+  const bool of_device = takes_along && incident.fault_class == FaultClass::Device;
   for (auto& [pid, process] : processes_) {
-    const bool same_domain = !incident.domain.empty() && process.domain == incident.domain;
-    const bool reached = broken_gpu || same_domain || involves(incident, pid);
-    if (process.gpu == incident.gpu && reached) process.struck = true;
+    const bool same_domain = takes_along && !incident.domain.empty() && process.domain == incident.domain;
+    const bool same_gpu = may_be_same(Gpu{.number = process.gpu}, incident.gpu);
+    const bool its_own =
+        any_signal(incident, [&](const Fault& signal) { return is_sure_of(process, signal); });
+    if (same_gpu && (of_device || same_domain || its_own)) process.struck_until = until;
   }
 }
 
 bool Merger::is_struck(const Fault& signal) const {
   const auto found = signal.pid ? processes_.find(*signal.pid) : processes_.end();
-  return found != processes_.end() && found->second.struck;
+  return found != processes_.end() && found->second.struck_until &&
+         signal.when <= *found->second.struck_until;
 }
 
 const Incident* Merger::take(const Fault& told) {
@@ -373,12 +409,11 @@ const Incident* Merger::take(const Fault& told) {
   // However late it ends: alone that says nothing new. Together with an Xid it may.
   if (is_departure(signal) && is_struck(signal)) signal.conclusive = false;
   Open* open = find(signal);
-  // An end may prove to be a cause later, a full fault buffer never.
-  if (!open && is_overflow(signal)) return nullptr;
+  // An end may prove to be a cause later, a full fault buffer and a word about the GPU never.
+  if (!open && (is_overflow(signal) || is_aside(signal))) return nullptr;
   if (open) gather_exits(*open, signal);
   if (!open) {
     open = &open_.emplace_back();
-    open->incident.gpu = signal.gpu;
   }
   add(*open, signal);
   const bool says_something = any_signal(open->incident, [](const Fault& s) { return s.conclusive; });

@@ -17,6 +17,9 @@ struct MergerOptions {
   /// An incident takes in no signal later than this after its last one. The slowest follower that was
   /// measured is the CUDA error of a PBDMA fault's co-client, 467 ms after the fault.
   Nanoseconds window = std::chrono::milliseconds(1000);
+  /// So long after a fault that ended what a process had on the GPU its end is no news: whoever sleeps
+  /// notices late. Later it is: it has gone on, or come back.
+  Nanoseconds aftermath = std::chrono::seconds(30);
   /// Somebody asks MPS for the clients of domains (note_clients); until it has answered they are not known.
   bool lists_clients = false;
 };

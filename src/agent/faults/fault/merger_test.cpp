@@ -219,9 +219,11 @@ TEST_F(MergerTest, AdvanceClosesWhatIsDueAndSaysWhenToComeBack) {
 }
 
 TEST_F(MergerTest, AnotherGpuIsAnotherIncident) {
-  take(xid(0, 43, server, "a"));
+  Fault one = xid(0, 43, server, "a");
+  one.gpu.number = 0;
+  take(one);
   Fault other = xid(1, 43, server, "a");
-  other.gpu = 1;
+  other.gpu.number = 1;
   EXPECT_EQ(take(other).id, 2u);
 }
 
@@ -234,9 +236,109 @@ TEST_F(MergerTest, WhatFollowsABrokenGpuIsPartOfItAndHasNoCulprit) {
   EXPECT_EQ(incident.culprit.confidence, Confidence::Unknown);
 }
 
-TEST_F(MergerTest, ANoticeOfTheGpuTakesInNothing) {
-  take(xid(0, 63));
-  EXPECT_EQ(take(killed(50, stranger, "b")).id, 2u);
+TEST_F(MergerTest, WhatSaysThatNothingIsWrongIsNoIncidentAndTakesInNothing) {
+  for (const Fault& word : {xid(0, 63), xid_saying(0, 145, "RLW_RXPIPE Nonfatal XC0 i0 Link 13 (0x0)"),
+                            xid_saying(0, 154,
+                                       "GPU recovery action changed from 0x1 (GPU Reset Required) to 0x0 "
+                                       "(None)"),
+                            nvml_xid(0, 154), nvml_xid(0, 149)}) {
+    EXPECT_EQ(merger.take(word), nullptr) << describe(word);
+  }
+  EXPECT_EQ(take(killed(50, stranger, "b")).culprit.pid, stranger);
+}
+
+TEST_F(MergerTest, WhatIsSaidOfABrokenGpuIsPartOfIt) {
+  take(xid(0, 48));
+  EXPECT_EQ(take(xid(5, 63)).id, 1u);
+  EXPECT_EQ(take(nvml_xid(6, 154)).id, 1u);
+}
+
+TEST_F(MergerTest, ChannelsThatAreClearedAwayAfterAFaultOfTheGpuArePartOfIt) {
+  take(xid_saying(0, 149, "NETIR Fatal XC0 i0 Link 01 (0x0)"));
+  EXPECT_EQ(take(xid_saying(1, 45, "pid=100, name=rogue, Ch 00000001 caused by previous Xid 149")).id, 1u);
+  merger.finish();
+  const Incident alone =
+      take(xid_saying(5000, 45, "pid=100, name=x, Ch 00000001 caused by previous Xid 145"));
+  EXPECT_EQ(alone.fault_class, FaultClass::Device) << "nobody left";
+  EXPECT_FALSE(alone.culprit.pid);
+}
+
+/// The next tenant's crash is told, whatever was said before of somebody else.
+struct MarkTest : MergerTest {
+  MarkTest() {
+    for (WatchedProcess process : {watched(rogue), watched(victim), watched(stranger, "b")}) {
+      process.gpu = 0;
+      merger.watch(process);
+    }
+  }
+  void expect_news_after(const Fault& word) {
+    merger.take(word);
+    merger.advance(at_ms(2000));
+    const Incident* crash = merger.take(killed(2500, victim));
+    ASSERT_NE(crash, nullptr) << describe(word);
+    EXPECT_EQ(crash->culprit.pid, victim) << describe(word);
+  }
+};
+
+TEST_F(MarkTest, AnotherGpusFaultMarksNobody) {
+  Fault other = xid(0, 79);
+  other.gpu = {.number = 1, .pci = "0000:3b:00"};
+  expect_news_after(other);
+}
+
+TEST_F(MarkTest, AFaultOfAGpuThatIsNotHereMarksNobody) {
+  Fault other = xid(0, 79);
+  other.gpu = {.pci = "0000:99:00", .is_here = false};
+  expect_news_after(other);
+}
+
+TEST_F(MarkTest, AContainedErrorMarksWhomItNames) {
+  expect_news_after(xid(0, 94));
+  Fault named = xid(10'000, 94, rogue);
+  named.gpu.number = 0;
+  take(named);
+  merger.advance(at_ms(12'000));
+  EXPECT_EQ(merger.take(killed(12'500, rogue)), nullptr);
+}
+
+TEST_F(MarkTest, ANonfatalErrorOfALinkMarksNobody) {
+  expect_news_after(xid_saying(0, 145, "RLW_RXPIPE Nonfatal XC0 i0 Link 13 (0x0)"));
+}
+
+TEST_F(MarkTest, TheServersWordAloneMarksNobody) {
+  expect_news_after(signal_of(FaultSource::MpsLog, FaultClass::Unknown, 0, "a", std::nullopt, "handling"));
+}
+
+TEST_F(MarkTest, ANeighboursCopyEngineMarksItsOwnClientAlone) {
+  expect_news_after(xid_31(0, rogue, address, "a", "CE2 HUBCLIENT_CE0"));
+  EXPECT_EQ(merger.take(killed(2600, rogue)), nullptr);
+}
+
+TEST_F(MarkTest, AFaultThatNamesANeighbourOfAnotherDomainMarksTheDomainAlone) {
+  expect_news_after(xid_31(0, victim, address, "b"));
+}
+
+TEST_F(MarkTest, AMarkEnds) {
+  take(xid(0, 43, server, "a"));
+  merger.advance(at_ms(2000));
+  EXPECT_EQ(merger.take(killed(29'000, rogue)), nullptr) << "it slept";
+  EXPECT_NE(merger.take(killed(31'000, victim)), nullptr) << "it has begun anew by then";
+}
+
+TEST_F(MarkTest, AMarkOfABrokenGpuEnds) {
+  take(xid(0, 79));
+  merger.advance(at_ms(2000));
+  EXPECT_EQ(merger.take(killed(29'000, stranger, "b")), nullptr);
+  EXPECT_NE(merger.take(killed(31'000, victim)), nullptr);
+}
+
+TEST_F(MergerTest, AGpuThatIsNotHereIsItsOwnIncident) {
+  Fault other = xid(0, 79);
+  other.gpu = {.pci = "0000:99:00", .is_here = false};
+  EXPECT_EQ(take(other).gpu.pci, "0000:99:00");
+  EXPECT_FALSE(take(other).gpu.number);
+  EXPECT_EQ(take(killed(1, victim)).id, 2u);
+  EXPECT_EQ(take(other).id, 1u) << "and again of that GPU";
 }
 
 TEST_F(MergerTest, SignalsStandInTheOrderOfTheirTimes) {

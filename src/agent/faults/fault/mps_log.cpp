@@ -10,12 +10,15 @@ namespace {
 
 constexpr std::size_t longest_text = 300;
 
-/// In lower case. NVIDIA documents no texts, and they change between drivers, so these are the words that a
-/// line about a fault cannot do without.
-constexpr std::string_view fault_words[] = {"fatal", "fault", "exception", "uncontained"};
-/// A server's state alone: the daemon's answer to somebody's get_server_status, which it logs too (H100,
-/// driver 580: a whole incident for each time a draining domain was looked at).
-constexpr std::string_view state_answer = "FAULT";
+/// In lower case, and each as whole words: "set_default_active_thread_percentage" tells of no fault. NVIDIA
+/// documents no texts, and they change between drivers, so these are the words that a line about a fault
+/// cannot do without.
+constexpr std::string_view fault_words[] = {"fatal", "fault", "faulted", "exception", "uncontained"};
+/// And a server that cannot go on, or never could, is seen to end: that is no fault of the GPU.
+constexpr std::string_view end_words[] = {"shutting down"};
+/// Who writes of a fault. The daemon writes down the commands that it is given, and its answers: among them
+/// the word FAULT for a state, or a command's name.
+constexpr std::string_view writer_of_faults = "Server";
 /// The end of the line about a client whose connection broke. What stands before it names the cause as the
 /// status of a call; its spelling changed between drivers.
 constexpr std::string_view left_words[] = {"assuming client", "exit"};
@@ -31,19 +34,45 @@ std::string lower(std::string_view text) {
   return result;
 }
 
-/// What follows "[DATE TIME WRITER PID] "; empty when the line begins otherwise.
-std::string_view after_prefix(std::string_view line) {
-  if (!line.starts_with('[')) return {};
+struct Written {
+  std::string_view writer;  ///< "Server", "Control"
+  std::string_view text;
+};
+
+/// "[DATE TIME WRITER PID] text"; empty where it begins otherwise.
+Written written_in(std::string_view line) {
   const std::size_t end = line.find("] ");
-  if (end == std::string_view::npos || end > 80) return {};
-  return line.substr(end + 2);
+  if (!line.starts_with('[') || end == std::string_view::npos || end > 80) return {};
+  std::string_view head = line.substr(1, end - 1);
+  Written written;
+  written.text = line.substr(end + 2);
+  for (int i = 0; i < 2; ++i) {  // behind the date and the time
+    const std::size_t blank = head.find(' ');
+    if (blank == std::string_view::npos) return written;
+    head.remove_prefix(blank + 1);
+  }
+  written.writer = head.substr(0, head.find(' '));
+  return written;
+}
+
+bool belongs_to_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+
+/// The place behind `phrase`, where it is not a part of longer words; npos: it is not there.
+std::size_t behind(std::string_view text, std::string_view phrase, bool ends_word = true) {
+  for (std::size_t at = text.find(phrase); at != std::string_view::npos; at = text.find(phrase, at + 1)) {
+    const std::size_t end = at + phrase.size();
+    const bool begins = at == 0 || !belongs_to_word(phrase.front()) || !belongs_to_word(text[at - 1]);
+    const bool ends = !ends_word || end == text.size() || !belongs_to_word(text[end]);
+    if (begins && ends) return end;
+  }
+  return std::string_view::npos;
 }
 
 std::optional<pid_t> client_of(std::string_view text) {
   for (const std::string_view word : client_words) {
-    const std::size_t found = text.find(word);
-    if (found == std::string_view::npos) continue;
-    const std::string_view number = text.substr(found + word.size());
+    const std::size_t end = behind(text, word, false);
+    if (end == std::string_view::npos) continue;
+    const std::string_view number = text.substr(end);
     pid_t pid = 0;
     const auto parsed = std::from_chars(number.data(), number.data() + number.size(), pid);
     if (parsed.ec == std::errc{} && pid > 0) return pid;
@@ -54,19 +83,21 @@ std::optional<pid_t> client_of(std::string_view text) {
 }  // namespace
 
 std::optional<MpsLogLine> parse_mps_log(std::string_view line) {
-  std::string_view text = after_prefix(line);
+  auto [writer, text] = written_in(line);
   while (text.ends_with('\n') || text.ends_with('\r')) text.remove_suffix(1);
-  if (text.empty() || text == state_answer) return std::nullopt;
   text = text.substr(0, longest_text);
   const std::string words = lower(text);
-  const auto has = [&words](std::string_view word) { return words.find(word) != std::string::npos; };
-  const bool left = std::ranges::all_of(left_words, has);
-  const bool fault = std::ranges::any_of(fault_words, has);
-  if (!left && !fault && !std::ranges::any_of(arrival_words, has)) return std::nullopt;
-  const MpsLogEvent event = left    ? MpsLogEvent::ClientLeft
-                            : fault ? MpsLogEvent::Fault
-                                    : MpsLogEvent::Arrival;
-  return MpsLogLine{event, std::string(text), client_of(words)};
+  const auto has = [&words](std::string_view phrase) {
+    return behind(words, phrase) != std::string_view::npos;
+  };
+  const auto is_of_server = writer == writer_of_faults;
+  if (is_of_server && std::ranges::all_of(left_words, has))
+    return MpsLogLine{MpsLogEvent::ClientLeft, std::string(text), client_of(words)};
+  if (is_of_server && std::ranges::any_of(fault_words, has) && std::ranges::none_of(end_words, has))
+    return MpsLogLine{MpsLogEvent::Fault, std::string(text), client_of(words)};
+  if (std::ranges::any_of(arrival_words, has))
+    return MpsLogLine{MpsLogEvent::Arrival, std::string(text), client_of(words)};
+  return std::nullopt;
 }
 
 }  // namespace firebreak::fault

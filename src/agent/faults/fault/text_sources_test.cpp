@@ -149,6 +149,29 @@ TEST(MpsLog, WhatIsNoFaultOrNotOfTheServerIsNothing) {
   EXPECT_FALSE(parse_mps_log(""));
 }
 
+/// NVIDIA's device plugin sends the first two all the time.
+TEST(MpsLog, CommandsAndAnswersOfTheDaemonAreNoFaults) {
+  for (const char* text : {"set_default_active_thread_percentage 50", "get_default_device_pinned_mem_limit 0",
+                           "Received command: get_default_active_thread_percentage", "FAULT",
+                           "Server 4711 is in state FAULT", "Unknown command: exception"}) {
+    EXPECT_FALSE(parse_mps_log(std::string("[2026-11-23 04:55:29.613 Control 13210] ") + text)) << text;
+  }
+  EXPECT_FALSE(parse_mps_log("[2026-11-23 04:55:29.613 Server 13210] default_fault_handler=on"));
+}
+
+TEST(MpsLog, AServerThatCannotGoOnHadNoFaultOfTheGpu) {
+  EXPECT_FALSE(parse_mps_log(
+      "[2026-11-23 04:55:29.613 Server 13210] Server encountered a fatal exception. Shutting down"));
+  EXPECT_TRUE(parse_mps_log("[2026-11-23 04:55:29.613 Server 13210] Server is handling a fatal exception"));
+}
+
+TEST(MpsLog, ANumberBehindAnotherWordIsNoClient) {
+  const auto line =
+      parse_mps_log("[2026-11-23 04:55:29.613 Server 13210] a fatal error of subclient 77 in rapid 78");
+  ASSERT_TRUE(line);
+  EXPECT_FALSE(line->client);
+}
+
 TEST(TextSources, SurviveMutatedLines) {
   std::mt19937_64 random(test_seed());
   CoreDumpReader reader;

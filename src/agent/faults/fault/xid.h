@@ -2,6 +2,8 @@
 /// NVIDIA's Xid messages: the line in the kernel log, and what each code means.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -50,9 +52,11 @@ const char* to_string(XidAction action);
 /// One Xid message. What the line does not say is empty; nothing is guessed.
 struct XidLine {
   int code = 0;
-  std::string pci;           ///< e.g. "0000:00:05"
+  std::string pci;                                ///< "0000:00:05"
+  std::optional<std::uint32_t> gpu_instance;      ///< of MIG; both
+  std::optional<std::uint32_t> compute_instance;  ///< in that
   std::optional<pid_t> pid;  ///< the process the driver blames; see measurements: at times the wrong one
-  std::optional<std::string> process;  ///< its name, chosen by itself
+  std::optional<std::string> process;  ///< its name, chosen by itself; empty also where it has a comma
   std::optional<std::uint32_t> channel;
   std::optional<std::string> engine;  ///< e.g. "GRAPHICS GPC2"
   std::optional<std::string> client;  ///< the MMU client, e.g. "GPCCLIENT_T1_3"
@@ -62,12 +66,29 @@ struct XidLine {
   std::string detail;                      ///< what follows the common fields, as it is
 };
 
+/// What an Xid tells of.
+struct XidMeaning {
+  FaultClass fault_class = FaultClass::Unknown;
+  bool is_notice = false;
+  /// False: the number alone does not say whether anything is wrong.
+  bool is_conclusive = true;
+  DeviceNeed needs = DeviceNeed::Unsaid;
+  std::optional<int> follows_xid = {};
+};
+
+/// `words`: of the line, behind its number and the process; empty: only the number is known, as from NVML.
+/// Where a code is printed for what is wrong and for what is not, the words decide ("Nonfatal", "to 0x0
+/// (None)"). A process's name in them, of 15 characters, cannot pass for the driver's words.
+XidMeaning meaning_of(int code, std::optional<std::string_view> words);
+
 /// Reads the text of one kernel message, without the record prefix of /dev/kmsg. Empty when it is not an Xid
 /// message: only one that begins as the driver's do counts, so that no other message can pass for one by
 /// quoting it.
 std::optional<XidLine> parse_xid(std::string_view kmsg_text);
 
-/// The fault that an Xid message tells of. Pure.
-Fault from_xid(const XidLine& line, Monotonic when, std::uint32_t gpu);
+/// The fault that an Xid message tells of. Pure. Of its GPU the address alone.
+Fault from_xid(const XidLine& line, Monotonic when);
+/// The same by a number alone.
+Fault from_xid_number(int code, FaultSource source, Monotonic when);
 
 }  // namespace firebreak::fault

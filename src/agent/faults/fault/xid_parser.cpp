@@ -10,6 +10,7 @@ namespace {
 /// A kernel record is shorter; what is longer is not the driver's.
 constexpr std::size_t longest_line = 4096;
 constexpr std::size_t longest_word = 64;
+constexpr int xid_memory_fault = 31;
 
 /// Reads a line from left to right; every step says whether it could.
 class Cursor {
@@ -31,6 +32,14 @@ class Cursor {
     if (found == std::string_view::npos) return std::nullopt;
     const std::string_view before = text_.substr(0, found);
     text_.remove_prefix(found + 1);
+    return before;
+  }
+
+  /// Everything before the next blank or the end; the blanks behind it are consumed.
+  std::string_view word() {
+    const std::string_view before = text_.substr(0, text_.find_first_of(" \t"));
+    text_.remove_prefix(before.size());
+    skip_spaces();
     return before;
   }
 
@@ -68,9 +77,10 @@ std::optional<std::string> leading_word(std::string_view text) {
   return std::string(word);
 }
 
-/// What follows the first `marker`; empty when there is none.
-std::optional<std::string_view> after(std::string_view text, std::string_view marker) {
-  const std::size_t found = text.find(marker);
+/// What follows the last `marker`; empty when there is none. The last, since what a process has called itself
+/// stands before the driver's own words.
+std::optional<std::string_view> after_last(std::string_view text, std::string_view marker) {
+  const std::size_t found = text.rfind(marker);
   if (found == std::string_view::npos) return std::nullopt;
   return text.substr(found + marker.size());
 }
@@ -87,17 +97,29 @@ std::optional<std::uint64_t> leading_address(std::string_view text) {
   return number<std::uint64_t>(digits, 16);
 }
 
-/// "0000:00:05": a domain, a bus and a device.
-bool is_pci_address(std::string_view text) {
-  constexpr std::string_view hexadecimal = "0123456789abcdefABCDEF";
-  const auto is_number = [&](std::string_view digits, std::size_t size_max) {
-    return !digits.empty() && digits.size() <= size_max &&
-           digits.find_first_not_of(hexadecimal) == std::string_view::npos;
-  };
-  const std::size_t bus = std::min(text.find(':'), text.size());
-  const std::size_t device = std::min(text.find(':', bus + 1), text.size());
-  return device < text.size() && is_number(text.substr(0, bus), 8) &&
-         is_number(text.substr(bus + 1, device - bus - 1), 2) && is_number(text.substr(device + 1), 2);
+/// "GPU-I:05" with that label; empty: it is none.
+std::optional<std::uint32_t> instance(std::string_view word, std::string_view label) {
+  if (!word.starts_with(label)) return std::nullopt;
+  return number<std::uint32_t>(word.substr(label.size()), 10);
+}
+
+/// What stands between the parentheses: "PCI:0000:3b:00", with "GPU-I:01 GPU-CI:02" behind it for an instance
+/// of MIG. Drivers of long ago left "PCI:" out.
+bool parse_place(std::string_view place, XidLine& line) {
+  const bool has_label = place.starts_with("PCI:");
+  if (has_label) place.remove_prefix(4);
+  Cursor rest(place);
+  const std::string_view address = rest.word();
+  // As it was printed: shorter ones might be part of another line.
+  if (!has_label && address.size() != std::string_view("0000:00:00").size()) return false;
+  line.pci = pci_address(address);
+  if (line.pci.empty()) return false;
+  if (rest.rest().empty()) return true;
+  line.gpu_instance = instance(rest.word(), "GPU-I:");
+  if (!line.gpu_instance) return false;
+  if (rest.rest().empty()) return true;
+  line.compute_instance = instance(rest.word(), "GPU-CI:");
+  return line.compute_instance.has_value() && rest.rest().empty();
 }
 
 /// "NVRM: Xid (PCI:0000:00:05): 31" and the comma behind it. The kernel's other lines begin with the names of
@@ -106,10 +128,9 @@ bool parse_head(Cursor& cursor, XidLine& line) {
   cursor.skip_spaces();
   if (cursor.consume("[") && !cursor.until(']')) return false;
   cursor.skip_spaces();
-  if (!cursor.consume("NVRM: Xid (PCI:")) return false;
+  if (!cursor.consume("NVRM: Xid (")) return false;
   const std::optional<std::string_view> place = cursor.until(')');
-  if (!place || !is_pci_address(*place) || !cursor.consume(":")) return false;
-  line.pci = *place;
+  if (!place || !parse_place(*place, line) || !cursor.consume(":")) return false;
   cursor.skip_spaces();
   const std::optional<int> code = number<int>(cursor.field(), 10);
   if (!code || *code < 0) return false;
@@ -117,24 +138,77 @@ bool parse_head(Cursor& cursor, XidLine& line) {
   return true;
 }
 
+/// In front of a channel's number, at the beginning of what follows the process.
+constexpr std::string_view channel_words[] = {"Ch ", "channel 0x", "Channel ID ", "Channel "};
+/// The same further back.
+constexpr std::string_view inner_channel_words[] = {"ChID ", "ChId "};
+
+/// The hexadecimal number at the beginning, where it is not the beginning of a word.
+std::string_view leading_digits(std::string_view text) {
+  const std::string_view digits = text.substr(0, text.find_first_not_of("0123456789abcdefABCDEF"));
+  const std::string_view rest = text.substr(digits.size());
+  return rest.empty() || rest.front() == ',' || rest.front() == ' ' ? digits : std::string_view();
+}
+
+bool begins_with_channel(std::string_view text) {
+  return std::ranges::any_of(channel_words, [text](std::string_view word) {
+    return text.starts_with(word) && !leading_digits(text.substr(word.size())).empty();
+  });
+}
+
+/// Where the name ends that `text` begins with. Linux cuts it to 15 characters, and any of them may be a
+/// comma: a channel behind a later comma of these is the driver's own, since the driver prints it behind the
+/// name.
+std::size_t end_of_name(std::string_view text) {
+  constexpr std::size_t longest_name = 15;
+  constexpr std::string_view separator = ", ";
+  const std::size_t first = text.find(separator);
+  std::size_t end = first;
+  for (std::size_t at = first; at <= longest_name; at = text.find(separator, at + 1)) {
+    if (begins_with_channel(text.substr(at + separator.size()))) end = at;
+  }
+  return std::min(end, text.size());
+}
+
+void parse_name(Cursor& cursor, XidLine& line) {
+  if (!cursor.consume("name=")) return;
+  const std::string_view name = cursor.rest().substr(0, end_of_name(cursor.rest()));
+  cursor.consume(name);
+  if (cursor.consume(",")) cursor.skip_spaces();
+  const bool is_one = !name.empty() && name.size() <= longest_word && name != "<unknown>";
+  if (is_one && name.find(',') == std::string_view::npos) line.process = std::string(name);
+}
+
+void parse_channel(Cursor& cursor, XidLine& line) {
+  const bool is_next = begins_with_channel(cursor.rest());
+  for (const std::string_view word : channel_words) {
+    if (!is_next || !cursor.consume(word)) continue;
+    const std::string_view digits = leading_digits(cursor.rest());
+    line.channel = number<std::uint32_t>(digits, 16);
+    cursor.consume(digits);
+    if (cursor.consume(",")) cursor.skip_spaces();
+    return;
+  }
+  for (const std::string_view word : inner_channel_words) {
+    if (const auto its = after_last(cursor.rest(), word))
+      line.channel = number<std::uint32_t>(leading_digits(*its), 16);
+  }
+}
+
 /// The fields that any Xid may have, in the order the driver prints them.
 void parse_common_fields(Cursor& cursor, XidLine& line) {
   if (cursor.consume("pid=")) line.pid = number<pid_t>(cursor.field(), 10);
   if (line.pid && *line.pid <= 0) line.pid.reset();
-  if (cursor.consume("name=")) {
-    const std::string_view name = cursor.field();
-    if (!name.empty() && name.size() <= longest_word && name != "<unknown>") line.process = std::string(name);
-  }
-  if (cursor.consume("Ch ") || cursor.consume("channel 0x"))
-    line.channel = number<std::uint32_t>(cursor.field(), 16);
+  parse_name(cursor, line);
+  parse_channel(cursor, line);
 }
 
 /// "ENGINE GRAPHICS GPC2 GPCCLIENT_T1_3 faulted @": the last word before "faulted" is the client, if there
 /// are two.
 void parse_engine(std::string_view detail, XidLine& line) {
-  const std::optional<std::string_view> tail = after(detail, "ENGINE ");
+  const std::optional<std::string_view> tail = after_last(detail, "MMU Fault: ENGINE ");
   if (!tail) return;
-  const std::size_t end = tail->find(" faulted");
+  const std::size_t end = tail->find(" faulted @");
   if (end == std::string_view::npos || end > 2 * longest_word) return;
   const std::string_view words = tail->substr(0, end);
   const std::size_t last_space = words.rfind(' ');
@@ -144,9 +218,9 @@ void parse_engine(std::string_view detail, XidLine& line) {
 
 void parse_memory_fault(std::string_view detail, XidLine& line) {
   parse_engine(detail, line);
-  if (const auto address = after(detail, "faulted @ 0x")) line.address = leading_address(*address);
-  if (const auto type = after(detail, "Fault is of type ")) line.fault_type = leading_word(*type);
-  if (const std::size_t access = detail.find("ACCESS_TYPE_"); access != std::string_view::npos) {
+  if (const auto address = after_last(detail, " faulted @ 0x")) line.address = leading_address(*address);
+  if (const auto type = after_last(detail, "Fault is of type ")) line.fault_type = leading_word(*type);
+  if (const std::size_t access = detail.rfind("ACCESS_TYPE_"); access != std::string_view::npos) {
     line.access_type = leading_word(detail.substr(access));
   }
 }
@@ -154,6 +228,14 @@ void parse_memory_fault(std::string_view detail, XidLine& line) {
 bool behind_the_hub(const XidLine& line) {
   if (line.client) return line.client->starts_with("HUBCLIENT");
   return line.engine && !line.engine->starts_with("GRAPHICS");
+}
+
+void set_meaning(Fault& fault, const XidMeaning& meaning) {
+  fault.fault_class = meaning.fault_class;
+  fault.is_notice = meaning.is_notice;
+  fault.conclusive = meaning.is_conclusive && !meaning.is_notice;
+  fault.needs = meaning.needs;
+  fault.follows_xid = meaning.follows_xid;
 }
 
 }  // namespace
@@ -166,26 +248,34 @@ std::optional<XidLine> parse_xid(std::string_view kmsg_text) {
   if (!parse_head(cursor, line)) return std::nullopt;
   parse_common_fields(cursor, line);
   line.detail = std::string(cursor.rest());
-  parse_memory_fault(cursor.rest(), line);
+  if (line.code == xid_memory_fault) parse_memory_fault(cursor.rest(), line);
   return line;
 }
 
-Fault from_xid(const XidLine& line, Monotonic when, std::uint32_t gpu) {
+Fault from_xid_number(int code, FaultSource source, Monotonic when) {
   Fault fault;
-  fault.fault_class = find_xid(line.code).fault_class;
+  set_meaning(fault, meaning_of(code, std::nullopt));
+  fault.kind = "Xid " + std::to_string(code);
+  fault.xid = code;
+  fault.when = when;
+  fault.source = source;
+  return fault;
+}
+
+Fault from_xid(const XidLine& line, Monotonic when) {
+  Fault fault = from_xid_number(line.code, FaultSource::Xid, when);
+  set_meaning(fault, meaning_of(line.code, line.detail));
   // Only the MMU client tells whether the fault could have been replayed.
   if (fault.fault_class == FaultClass::MmuReplayable && behind_the_hub(line)) {
     fault.fault_class = FaultClass::MmuNonReplayable;
   }
-  fault.kind = "Xid " + std::to_string(line.code);
-  fault.gpu = gpu;
+  fault.gpu.pci = line.pci;
+  if (line.gpu_instance) fault.gpu.instance = "GPU-I:" + std::to_string(*line.gpu_instance);
+  if (line.compute_instance) fault.gpu.instance += " GPU-CI:" + std::to_string(*line.compute_instance);
   fault.pid = line.pid;
   fault.address = line.address;
-  fault.xid = line.code;
   if (line.engine) fault.place = *line.engine;
   if (line.client) fault.place += " " + *line.client;
-  fault.when = when;
-  fault.source = FaultSource::Xid;
   return fault;
 }
 

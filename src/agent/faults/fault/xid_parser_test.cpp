@@ -63,7 +63,7 @@ TEST(ParseXid, ReadsTheLinesOfAnH100) {
   EXPECT_EQ(pbdma->channel, 10u);
   EXPECT_EQ(pbdma->engine, "GR0_PBDMA1");
   EXPECT_EQ(pbdma->client, "HUBCLIENT_ESC");
-  const Fault fault = from_xid(*pbdma, from_ns(5), 0);
+  const Fault fault = from_xid(*pbdma, from_ns(5));
   EXPECT_EQ(fault.fault_class, FaultClass::MmuNonReplayable);
   EXPECT_EQ(fault.place, "GR0_PBDMA1 HUBCLIENT_ESC");
 
@@ -71,14 +71,14 @@ TEST(ParseXid, ReadsTheLinesOfAnH100) {
   ASSERT_TRUE(fetch);
   EXPECT_EQ(fetch->process, "nvidia-cuda-mps");
   EXPECT_EQ(fetch->address, 0u);
-  EXPECT_EQ(from_xid(*fetch, from_ns(5), 0).fault_class, FaultClass::MmuReplayable);
-  EXPECT_EQ(from_xid(*fetch, from_ns(5), 0).place, "GRAPHICS GPC5 GPCCLIENT_GCC");
+  EXPECT_EQ(from_xid(*fetch, from_ns(5)).fault_class, FaultClass::MmuReplayable);
+  EXPECT_EQ(from_xid(*fetch, from_ns(5)).place, "GRAPHICS GPC5 GPCCLIENT_GCC");
 
   const auto copy = parse_xid(copy_fault_without_client);
   ASSERT_TRUE(copy);
   EXPECT_EQ(copy->engine, "CE2");
   EXPECT_FALSE(copy->client);
-  EXPECT_EQ(from_xid(*copy, from_ns(5), 0).fault_class, FaultClass::MmuNonReplayable);
+  EXPECT_EQ(from_xid(*copy, from_ns(5)).fault_class, FaultClass::MmuNonReplayable);
 
   const auto server = parse_xid(h100_server_fault);
   ASSERT_TRUE(server);
@@ -161,24 +161,25 @@ TEST(ParseXid, DropsANumberThatDoesNotFit) {
 }
 
 TEST(FromXid, TellsReplayableFromNonReplayableByTheMmuClient) {
-  EXPECT_EQ(from_xid(*parse_xid(memory_fault), from_ns(5), 1).fault_class, FaultClass::MmuReplayable);
-  EXPECT_EQ(from_xid(*parse_xid(copy_fault), from_ns(5), 1).fault_class, FaultClass::MmuNonReplayable);
+  EXPECT_EQ(from_xid(*parse_xid(memory_fault), from_ns(5)).fault_class, FaultClass::MmuReplayable);
+  EXPECT_EQ(from_xid(*parse_xid(copy_fault), from_ns(5)).fault_class, FaultClass::MmuNonReplayable);
 }
 
 TEST(FromXid, KeepsWhatTheLineSays) {
-  const Fault fault = from_xid(*parse_xid(memory_fault), from_ns(5), 1);
+  const Fault fault = from_xid(*parse_xid(memory_fault), from_ns(5));
   EXPECT_EQ(fault.kind, "Xid 31");
   EXPECT_EQ(fault.xid, 31);
   EXPECT_EQ(fault.pid, 4711);
   EXPECT_EQ(fault.address, 0x7000dead0000u);
-  EXPECT_EQ(fault.gpu, 1u);
+  EXPECT_EQ(fault.gpu.pci, "0000:00:05");
+  EXPECT_FALSE(fault.gpu.number) << "that is for who knows the machine";
   EXPECT_EQ(fault.when, from_ns(5));
   EXPECT_EQ(fault.source, FaultSource::Xid);
   EXPECT_FALSE(fault.tenant);
 }
 
 TEST(FromXid, AnUnknownCodeIsStillAFault) {
-  const Fault fault = from_xid(*parse_xid("NVRM: Xid (PCI:0000:00:05): 4242, news"), from_ns(0), 0);
+  const Fault fault = from_xid(*parse_xid("NVRM: Xid (PCI:0000:00:05): 4242, news"), from_ns(0));
   EXPECT_EQ(fault.fault_class, FaultClass::Unknown);
   EXPECT_EQ(fault.xid, 4242);
 }
@@ -226,7 +227,7 @@ TEST(ParseXid, SurvivesMutatedLines) {
     ASSERT_GE(line->code, 0) << text;
     ASSERT_LE(line->detail.size(), text.size()) << text;
     ASSERT_TRUE(!line->pid || *line->pid > 0) << text;
-    ASSERT_FALSE(describe(from_xid(*line, from_ns(0), 0)).empty());
+    ASSERT_FALSE(describe(from_xid(*line, from_ns(0))).empty());
   }
   // Both ways must be exercised, or the mutations are too wild or too tame.
   EXPECT_GT(parsed, 1000);

@@ -39,7 +39,7 @@ TEST_F(ExitDetectorTest, AnUnexpectedEndIsATerminationFault) {
   EXPECT_EQ(faults_[0].tenant, "decode");
   EXPECT_EQ(faults_[0].domain, "a");
   EXPECT_EQ(faults_[0].pid, target_pid);
-  EXPECT_EQ(faults_[0].gpu, 1u);
+  EXPECT_EQ(faults_[0].gpu.number, 1u);
   EXPECT_EQ(faults_[0].source, fault::FaultSource::ProcessExit);
   ASSERT_TRUE(exits_[0].status);
   EXPECT_EQ(exits_[0].status->signal, 9);

@@ -51,7 +51,6 @@ void MpsLogDetector::take_line(std::string_view text) {
     fault.fault_class = fault::FaultClass::Termination;
     fault.conclusive = false;
   }
-  fault.gpu = options_.gpu;
   fault.domain = options_.domain;
   fault.pid = line->client;
   fault.when = clock_.now();

@@ -21,7 +21,6 @@ class MpsLogDetector final : public Detector {
  public:
   struct Options {
     std::string directory;  ///< CUDA_MPS_LOG_DIRECTORY of the domain
-    std::uint32_t gpu = 0;
     std::string domain;
     /// A client has come, or a server for one; the client's number, where the line has it.
     std::function<void(std::optional<pid_t>)> on_arrival = nullptr;

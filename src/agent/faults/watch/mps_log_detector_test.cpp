@@ -27,7 +27,7 @@ class MpsLogDetectorTest : public DetectorTest {
   os::TemporaryDirectory directory_ = os::TemporaryDirectory::create().value();
   os::RealKernel real_;
   MpsLogDetector detector_{
-      *loop_, real_, clock_, {.directory = directory_.path(), .gpu = 1, .domain = "a"}, note_fault()};
+      *loop_, real_, clock_, {.directory = directory_.path(), .domain = "a"}, note_fault()};
 };
 
 TEST_F(MpsLogDetectorTest, TellsOfAFaultInItsDomain) {
@@ -38,7 +38,6 @@ TEST_F(MpsLogDetectorTest, TellsOfAFaultInItsDomain) {
   settle();
   ASSERT_EQ(faults_.size(), 1u);
   EXPECT_EQ(faults_[0].domain, "a");
-  EXPECT_EQ(faults_[0].gpu, 1u);
   EXPECT_EQ(faults_[0].pid, 815);
   EXPECT_EQ(faults_[0].source, fault::FaultSource::MpsLog);
 }
@@ -47,7 +46,6 @@ TEST_F(MpsLogDetectorTest, AClientThatComesIsNoFaultAndIsTold) {
   std::vector<std::optional<pid_t>> arrivals;
   MpsLogDetector detector(*loop_, real_, clock_,
                           {.directory = directory_.path(),
-                           .gpu = 1,
                            .domain = "a",
                            .on_arrival = [&](std::optional<pid_t> pid) { arrivals.push_back(pid); }},
                           note_fault());
@@ -94,8 +92,7 @@ TEST_F(MpsLogDetectorTest, FollowsATruncatedLog) {
 }
 
 TEST_F(MpsLogDetectorTest, WithoutTheDirectoryThereIsOneLine) {
-  MpsLogDetector nowhere(*loop_, real_, clock_, {.directory = "/nowhere/at/all", .gpu = 0, .domain = {}},
-                         note_fault());
+  MpsLogDetector nowhere(*loop_, real_, clock_, {.directory = "/nowhere/at/all", .domain = {}}, note_fault());
   const Status started = nowhere.start();
   ASSERT_FALSE(started);
   EXPECT_THAT(started.error().message, testing::HasSubstr("no MPS server log"));

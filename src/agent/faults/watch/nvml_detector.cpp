@@ -12,23 +12,26 @@ constexpr unsigned long long wanted = abi::nvmlEventTypeXidCriticalError |
                                       abi::nvmlEventTypeDoubleBitEccError |
                                       abi::nvmlEventTypeSingleBitEccError;
 
-fault::Fault fault_of(const abi::nvmlEventData_t& data, std::uint32_t gpu, Monotonic when) {
+fault::Fault fault_of(const abi::nvmlEventData_t& data, Monotonic when) {
+  if (data.eventType == abi::nvmlEventTypeXidCriticalError)
+    return fault::from_xid_number(static_cast<int>(data.eventData), fault::FaultSource::Nvml, when);
   fault::Fault fault;
-  fault.gpu = gpu;
   fault.when = when;
   fault.source = fault::FaultSource::Nvml;
-  if (data.eventType == abi::nvmlEventTypeXidCriticalError) {
-    const int code = static_cast<int>(data.eventData);
-    fault.xid = code;
-    fault.kind = "Xid " + std::to_string(code);
-    fault.fault_class = fault::find_xid(code).fault_class;
-    return fault;
-  }
   fault.fault_class = fault::FaultClass::Device;
   const bool corrected = data.eventType == abi::nvmlEventTypeSingleBitEccError;
   fault.kind = corrected ? "single-bit ECC error, corrected" : "double-bit ECC error";
   fault.conclusive = !corrected;
   return fault;
+}
+
+/// By its address, where the library tells it: what NVML counts may be a part of the machine's.
+fault::Gpu gpu_of(const abi::NvmlFunctions& nvml, abi::nvmlDevice_t device) {
+  fault::Gpu gpu;
+  unsigned int index = 0;
+  if (nvml.nvmlDeviceGetIndex(device, &index) == abi::NVML_SUCCESS) gpu.number = index;
+  gpu.pci = address_of(nvml, device);
+  return gpu;
 }
 
 }  // namespace
@@ -103,9 +106,9 @@ void NvmlDetector::wait_for_events() {
 
 void NvmlDetector::tell(const abi::nvmlEventData_t& data) {
   const Monotonic when = clock_.now();
-  unsigned int gpu = 0;
-  if (library_->call().nvmlDeviceGetIndex(data.device, &gpu) != abi::NVML_SUCCESS) gpu = 0;
-  loop_.post([listener = std::weak_ptr(listener_), fault = fault_of(data, gpu, when)] {
+  fault::Fault fault = fault_of(data, when);
+  fault.gpu = gpu_of(library_->call(), data.device);
+  loop_.post([listener = std::weak_ptr(listener_), fault = std::move(fault)] {
     if (const auto alive = listener.lock()) alive->on_fault(fault);
   });
 }

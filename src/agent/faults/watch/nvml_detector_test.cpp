@@ -74,6 +74,10 @@ abi::NvmlFunctions functions() {
     return fake()->registered = types, abi::NVML_SUCCESS;
   };
   table.nvmlEventSetWait_v2 = wait;
+  table.nvmlDeviceGetPciInfo_v3 = [](abi::nvmlDevice_t device, abi::nvmlPciInfo_t* pci) {
+    pci->bus = static_cast<unsigned int>(0x3b + reinterpret_cast<std::uintptr_t>(device));
+    return abi::NVML_SUCCESS;
+  };
   return table;
 }
 
@@ -97,7 +101,8 @@ TEST_F(NvmlDetectorTest, AnXidEventIsAFaultOfItsGpu) {
   nvml_.post(1, abi::nvmlEventTypeXidCriticalError, 43);
   ASSERT_TRUE(run_until([&] { return faults_.size() == 1; }));
   EXPECT_EQ(faults_[0].xid, 43);
-  EXPECT_EQ(faults_[0].gpu, 1u);
+  EXPECT_EQ(faults_[0].gpu.number, 1u);
+  EXPECT_EQ(faults_[0].gpu.pci, "0000:3d:00");
   EXPECT_EQ(faults_[0].fault_class, fault::FaultClass::Sm);
   EXPECT_EQ(faults_[0].source, fault::FaultSource::Nvml);
   EXPECT_FALSE(faults_[0].pid);

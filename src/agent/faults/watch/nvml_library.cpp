@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/faults/watch/nvml_library.h"
 
+#include <fmt/format.h>
+
+#include <array>
+
+#include "agent/faults/fault/fault.h"
 #include "ground/os/self.h"
 
 namespace firebreak::watch {
@@ -34,6 +39,8 @@ Result<abi::NvmlFunctions> load(const std::string& library) {
   if (!done) return propagate(done);
   (void)find(library, "nvmlDeviceGetComputeRunningProcesses_v3",
              functions.nvmlDeviceGetComputeRunningProcesses_v3);
+  (void)find(library, "nvmlDeviceGetPciInfo_v3", functions.nvmlDeviceGetPciInfo_v3);
+  (void)find(library, "nvmlDeviceGetUUID", functions.nvmlDeviceGetUUID);
   return functions;
 }
 
@@ -58,5 +65,32 @@ Result<std::unique_ptr<NvmlLibrary>> NvmlLibrary::of(const abi::NvmlFunctions& f
 }
 
 NvmlLibrary::~NvmlLibrary() { functions_.nvmlShutdown(); }
+
+std::string address_of(const abi::NvmlFunctions& nvml, abi::nvmlDevice_t device) {
+  abi::nvmlPciInfo_t pci{};
+  if (nvml.nvmlDeviceGetPciInfo_v3 == nullptr ||
+      nvml.nvmlDeviceGetPciInfo_v3(device, &pci) != abi::NVML_SUCCESS)
+    return {};
+  return fault::pci_address(fmt::format("{:x}:{:x}:{:x}", pci.domain, pci.bus, pci.device));
+}
+
+std::vector<NvmlGpu> gpus_listed_by_nvml(const std::string& library) {
+  const auto opened = NvmlLibrary::open(library);
+  unsigned int count = 0;
+  if (!opened || (*opened)->call().nvmlDeviceGetCount_v2(&count) != abi::NVML_SUCCESS) return {};
+  const abi::NvmlFunctions& nvml = (*opened)->call();
+  std::vector<NvmlGpu> all;
+  for (unsigned int index = 0; index < count; ++index) {
+    abi::nvmlDevice_t device = nullptr;
+    std::array<char, abi::nvml_uuid_bytes> uuid{};
+    const bool has_uuid = nvml.nvmlDeviceGetUUID != nullptr &&
+                          nvml.nvmlDeviceGetHandleByIndex_v2(index, &device) == abi::NVML_SUCCESS &&
+                          nvml.nvmlDeviceGetUUID(device, uuid.data(), uuid.size()) == abi::NVML_SUCCESS;
+    NvmlGpu gpu{has_uuid ? uuid.data() : "", has_uuid ? address_of(nvml, device) : ""};
+    if (gpu.pci.empty()) return {};  // a list with gaps would make another of one
+    all.push_back(std::move(gpu));
+  }
+  return all;
+}
 
 }  // namespace firebreak::watch

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "ground/base/result.h"
 #include "ground/platform/nvml.h"
@@ -27,5 +28,16 @@ class NvmlLibrary {
 
   abi::NvmlFunctions functions_;
 };
+
+/// "0000:3b:00", as fault::pci_address() writes it; empty: that NVML does not tell it.
+std::string address_of(const abi::NvmlFunctions& nvml, abi::nvmlDevice_t device);
+
+struct NvmlGpu {
+  std::string uuid;
+  std::string pci;
+};
+
+/// All GPUs, in NVML's order; empty: it does not start, or does not tell them.
+std::vector<NvmlGpu> gpus_listed_by_nvml(const std::string& library);
 
 }  // namespace firebreak::watch

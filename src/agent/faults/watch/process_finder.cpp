@@ -22,7 +22,7 @@ ProcessFinder::ProcessFinder(os::EventLoop& loop, os::Kernel& kernel, const Cloc
       watcher_(loop, kernel, clock, ours(std::move(watcher)), ours(std::move(watcher_callbacks))) {}
 
 WatcherOptions ProcessFinder::ours(WatcherOptions options) {
-  options.domain_of_server = [this](pid_t pid) { return domain_of_server(pid); };
+  options.places.domain_of_server = [this](pid_t pid) { return domain_of_server(pid); };
   return options;
 }
 

@@ -54,6 +54,7 @@ std::string describe(const fault::Incident& incident) {
   const std::string xids = fmt::format("Xid {}", fmt::join(incident.xids, " "));
   if (!incident.xids.empty() && xids != incident.kind) text += ", " + xids;
   text += in_domain(incident.domain);
+  if (const std::string gpu = fault::describe(incident.gpu); !gpu.empty()) text += ", " + gpu;
   if (!incident.signals.empty()) {
     text += fmt::format(", first seen by {}", to_string(incident.signals.front().source));
   }

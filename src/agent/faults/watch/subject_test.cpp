@@ -14,6 +14,8 @@ std::optional<std::string> domain_of_server(pid_t pid) {
   return pid == 99 ? std::optional<std::string>("b") : std::nullopt;
 }
 
+const Places places = {.domain_of_server = domain_of_server};
+
 fault::Fault of(FaultSource source, pid_t pid) {
   fault::Fault fault;
   fault.source = source;
@@ -22,37 +24,86 @@ fault::Fault of(FaultSource source, pid_t pid) {
 }
 
 TEST(Subject, AnXidOfAFollowedProcessIsOfItsDomainAndOfNoTenant) {
-  const fault::Fault fault = completed(of(FaultSource::Xid, 4711), &decode, domain_of_server);
+  const fault::Fault fault = completed(of(FaultSource::Xid, 4711), &decode, places);
   EXPECT_EQ(fault.domain, "a");
   EXPECT_FALSE(fault.tenant);
-  EXPECT_EQ(fault.gpu, 0u) << "the Xid has its own word for that";
+  EXPECT_FALSE(fault.gpu.number) << "the Xid has its own word for that";
 }
 
 TEST(Subject, WhoNamesTheCulpritForCertainNamesItsTenant) {
-  const fault::Fault fault = completed(of(FaultSource::Isolation, 4711), &decode, domain_of_server);
+  const fault::Fault fault = completed(of(FaultSource::Isolation, 4711), &decode, places);
   EXPECT_EQ(fault.domain, "a");
   EXPECT_EQ(fault.tenant, "decode");
-  EXPECT_EQ(fault.gpu, 1u);
+  EXPECT_EQ(fault.gpu.number, 1u);
 }
 
 TEST(Subject, AServersNameSaysWhichDomainItIs) {
-  EXPECT_EQ(completed(of(FaultSource::Xid, 99), nullptr, domain_of_server).domain, "b");
-  EXPECT_EQ(completed(of(FaultSource::Xid, 98), nullptr, domain_of_server).domain, "");
-  EXPECT_EQ(completed(of(FaultSource::Xid, 99), nullptr, nullptr).domain, "");
+  EXPECT_EQ(completed(of(FaultSource::Xid, 99), nullptr, places).domain, "b");
+  EXPECT_EQ(completed(of(FaultSource::Xid, 98), nullptr, places).domain, "");
+  EXPECT_EQ(completed(of(FaultSource::Xid, 99), nullptr, {}).domain, "");
 }
 
 TEST(Subject, WhatTheSourceKnewStays) {
   fault::Fault fault = of(FaultSource::Xid, 99);
   fault.domain = "its own";
-  EXPECT_EQ(completed(fault, nullptr, domain_of_server).domain, "its own");
-  EXPECT_EQ(completed(fault, &decode, domain_of_server).domain, "its own");
-  EXPECT_EQ(completed(of(FaultSource::MpsLog, 4711), &decode, domain_of_server).domain, "");
+  EXPECT_EQ(completed(fault, nullptr, places).domain, "its own");
+  EXPECT_EQ(completed(fault, &decode, places).domain, "its own");
+  EXPECT_EQ(completed(of(FaultSource::MpsLog, 4711), &decode, places).domain, "");
+}
+
+/// Two GPUs; domain "b" is on the second.
+Places two_gpus() {
+  Places places = {.domain_of_server = domain_of_server, .gpus = {"0000:3b:00", "0000:5e:00"}};
+  places.gpu_of_domain = [](const std::string& domain) {
+    return domain == "b" ? std::optional<std::uint32_t>(1) : std::nullopt;
+  };
+  return places;
+}
+
+fault::Fault xid_at(const std::string& pci, pid_t pid = 99) {
+  fault::Fault fault = of(FaultSource::Xid, pid);
+  fault.gpu.pci = pci;
+  return fault;
+}
+
+TEST(Subject, AnAddressSaysWhichGpuItIs) {
+  const fault::Fault fault = completed(xid_at("0000:5e:00"), nullptr, two_gpus());
+  EXPECT_EQ(fault.gpu.number, 1u);
+  EXPECT_EQ(fault.domain, "b");
+  EXPECT_EQ(describe(fault.gpu), "GPU 1 (0000:5e:00)");
+}
+
+TEST(Subject, AnAddressThatNobodyKnowsIsNoGpuOfOurs) {
+  const fault::Fault fault = completed(xid_at("0000:99:00"), nullptr, two_gpus());
+  EXPECT_FALSE(fault.gpu.number);
+  EXPECT_FALSE(fault.gpu.is_here);
+  EXPECT_EQ(fault.domain, "") << "whoever it names";
+  EXPECT_TRUE(completed(xid_at("0000:99:00"), nullptr, {}).gpu.is_here) << "where no GPU is known";
+}
+
+TEST(Subject, AFaultOfAnotherGpuIsNotOfTheDomainOfWhomItNames) {
+  EXPECT_EQ(completed(xid_at("0000:3b:00"), nullptr, two_gpus()).domain, "");
+  EXPECT_EQ(completed(xid_at("0000:3b:00", 4711), &decode, two_gpus()).domain, "a") << "it may be on any";
+}
+
+TEST(Subject, ADomainSaysWhichGpuItIsToWhoDoesNotKnowIt) {
+  fault::Fault fault = of(FaultSource::MpsLog, 99);
+  fault.domain = "b";
+  EXPECT_EQ(describe(completed(fault, nullptr, two_gpus()).gpu), "GPU 1 (0000:5e:00)");
+  EXPECT_EQ(describe(completed(of(FaultSource::UvmEvent, 99), nullptr, two_gpus()).gpu), "");
+}
+
+TEST(Subject, WhatNvmlCountsMayBeAPartOfTheMachinesGpus) {
+  fault::Fault fault = xid_at("0000:5e:00");
+  fault.source = FaultSource::Nvml;
+  fault.gpu.number = 0;
+  EXPECT_EQ(completed(fault, nullptr, two_gpus()).gpu.number, 1u);
 }
 
 TEST(Subject, AFaultOfNobodyHasNoSubject) {
   fault::Fault fault;
   fault.source = FaultSource::Xid;
-  EXPECT_EQ(completed(fault, nullptr, domain_of_server).domain, "");
+  EXPECT_EQ(completed(fault, nullptr, places).domain, "");
 }
 
 }  // namespace

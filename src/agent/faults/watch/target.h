@@ -20,7 +20,7 @@ namespace firebreak::watch {
 /// The process that a detector watches, and what its faults are to say about it.
 struct Target {
   pid_t pid = 0;
-  std::uint32_t gpu = 0;
+  std::optional<std::uint32_t> gpu = {};  ///< as fault::Gpu::number; empty: its domain says which
   std::string domain;
   std::optional<std::string> tenant;
 };
@@ -28,7 +28,7 @@ struct Target {
 /// Says in `fault` whose it is.
 inline void set_subject(fault::Fault& fault, const Target& target) {
   fault.pid = target.pid;
-  fault.gpu = target.gpu;
+  fault.gpu.number = target.gpu;
   fault.domain = target.domain;
   fault.tenant = target.tenant;
 }

@@ -57,7 +57,7 @@ TEST_F(UvmListenerTest, ReportsAFatalFaultWithAddressAndProcess) {
   EXPECT_EQ(faults_[0].kind, "fatal fault: store, invalid PDE");
   EXPECT_EQ(faults_[0].address, 0x7000dead0000u);
   EXPECT_EQ(faults_[0].pid, target_pid);
-  EXPECT_EQ(faults_[0].gpu, 2u);
+  EXPECT_EQ(faults_[0].gpu.number, 2u);
   EXPECT_EQ(faults_[0].domain, "a");
   EXPECT_EQ(faults_[0].tenant, "decode");
   EXPECT_EQ(faults_[0].source, fault::FaultSource::UvmEvent);

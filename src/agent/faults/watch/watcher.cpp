@@ -5,13 +5,21 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 #include <utility>
 
 #include "agent/faults/watch/departure.h"
 #include "agent/faults/watch/incident_keeper.h"
 
 namespace firebreak::watch {
+
+namespace {
+
+/// Of a process that is not followed: it is ended within seconds.
+constexpr Nanoseconds announcement_lasts = std::chrono::seconds(60);
+/// Its MPS server's word comes with the end of its connection, and the log is read a moment later.
+constexpr Nanoseconds server_notices_within = std::chrono::seconds(5);
+
+}  // namespace
 
 struct Watcher::Parts {
   struct Listening {
@@ -26,7 +34,7 @@ struct Watcher::Parts {
 
   Status add(const DetectorRow& row);
   void start_all();
-  Status follow(const Target& target, Parentage parentage);
+  Status follow(const Target& told, Parentage parentage);
   void ended(const ProcessExit& exit, const std::optional<fault::Fault>& fault);
   void note_gap(const Gap& gap);
   void note(const fault::Fault& told);
@@ -35,12 +43,14 @@ struct Watcher::Parts {
   void suspect(std::optional<fault::FaultSource> who_says_so = std::nullopt);
   UvmHearing hears_uvm_of(pid_t pid) const;
   const Target* followed_as(pid_t pid) const;
+  void expect_exit(pid_t pid);
+  bool is_announced(pid_t pid) const;
 
   WatcherCallbacks callbacks;
   IncidentKeeper incidents;
   std::vector<SourceState> sources;
   std::map<pid_t, Target> followed;
-  std::set<pid_t> orderly;  ///< whose end was announced
+  std::map<pid_t, Monotonic> orderly;  ///< whose end was announced, and until when a word of it may come
   Workplace at;
   std::vector<Listening> detectors;  ///< in the table's order; they use all of the above
 };
@@ -61,7 +71,7 @@ Watcher::Parts::Parts(os::EventLoop& loop, os::Kernel& kernel, const Clock& cloc
                            const std::optional<fault::Fault>& fault) { ended(exit, fault); },
          .on_client = [this](const std::string& domain,
                              std::optional<pid_t> client) { incidents.note_client(domain, client); },
-         .is_expected_to_end = [this](pid_t pid) { return orderly.contains(pid); }} {
+         .is_expected_to_end = [this](pid_t pid) { return is_announced(pid); }} {
   for (const DetectorRow& row : table) {
     if (!row.is_wanted(at.options)) continue;
     for (auto& detector : row.make(at))
@@ -90,8 +100,10 @@ Status Watcher::Parts::add(const DetectorRow& row) {
   return {};
 }
 
-Status Watcher::Parts::follow(const Target& target, Parentage parentage) {
+Status Watcher::Parts::follow(const Target& told, Parentage parentage) {
+  Target target = told;
   const pid_t pid = target.pid;
+  if (!target.gpu) target.gpu = at.options.places.number_of_domain(target.domain);
   for (auto each = detectors.begin(); each != detectors.end(); ++each) {
     Status done = each->detector->follow(target, parentage);
     if (done) continue;
@@ -118,6 +130,8 @@ void Watcher::Parts::ended(const ProcessExit& exit, const std::optional<fault::F
   for (const Listening& each : detectors) each.detector->stop(exit.pid);
   if (callbacks.on_exit) callbacks.on_exit(exit);
   followed.erase(exit.pid);
+  if (const auto announced = orderly.find(exit.pid); announced != orderly.end())
+    announced->second = exit.when + server_notices_within;
 }
 
 void Watcher::Parts::note_gap(const Gap& gap) {
@@ -136,9 +150,9 @@ void Watcher::Parts::note_gap(const Gap& gap) {
 
 void Watcher::Parts::note(const fault::Fault& told) {
   // The server's log cannot tell an orderly end from another.
-  if (fault::is_departure(told) && !told.conclusive && told.pid && orderly.contains(*told.pid)) return;
+  if (fault::is_departure(told) && !told.conclusive && told.pid && is_announced(*told.pid)) return;
   const Target* const named = told.pid ? followed_as(*told.pid) : nullptr;
-  const fault::Fault fault = completed(told, named, at.options.domain_of_server);
+  const fault::Fault fault = completed(told, named, at.options.places);
   // First those who act on it; who caused it may take some more microseconds.
   if (callbacks.on_signal) callbacks.on_signal(fault);
   suspect(fault.source);
@@ -184,6 +198,18 @@ UvmHearing Watcher::Parts::hears_uvm_of(pid_t pid) const {
 const Target* Watcher::Parts::followed_as(pid_t pid) const {
   const auto found = followed.find(pid);
   return found == followed.end() ? nullptr : &found->second;
+}
+
+/// The end of one that is followed is seen. Another one has its number later.
+void Watcher::Parts::expect_exit(pid_t pid) {
+  const Monotonic now = at.clock.now();
+  std::erase_if(orderly, [now](const auto& each) { return each.second < now; });
+  orderly[pid] = followed.contains(pid) ? Monotonic::max() : now + announcement_lasts;
+}
+
+bool Watcher::Parts::is_announced(pid_t pid) const {
+  const auto found = orderly.find(pid);
+  return found != orderly.end() && at.clock.now() <= found->second;
 }
 
 Watcher::Watcher(os::EventLoop& loop, os::Kernel& kernel, const Clock& clock, WatcherOptions options,
@@ -245,7 +271,7 @@ void Watcher::note_clients(const std::string& domain, Monotonic asked, const std
   parts_->incidents.note_clients(domain, asked, pids);
 }
 
-void Watcher::expect_exit(pid_t pid) { parts_->orderly.insert(pid); }
+void Watcher::expect_exit(pid_t pid) { parts_->expect_exit(pid); }
 
 bool Watcher::lacks_uvm_of(pid_t pid) const { return parts_->hears_uvm_of(pid) == UvmHearing::NoDescriptors; }
 

@@ -30,8 +30,7 @@ struct WatcherOptions {
   std::map<std::string, std::string> domain_of_log_directory;
   /// An incident takes in no signal later than this after its last one.
   Nanoseconds merge_window = std::chrono::milliseconds(1000);
-  /// SM faults name the server only.
-  DomainOfServer domain_of_server;
+  Places places;
   /// Asks MPS for all clients of a domain; note_clients() is to be called with the answer. Called when a
   /// client comes, and when a culprit is looked for. Without it nobody is named for being the only one.
   std::function<void(const std::string& domain)> ask_for_clients = nullptr;

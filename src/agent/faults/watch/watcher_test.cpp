@@ -24,18 +24,21 @@ class WatcherTest : public DetectorTest {
     kernel_.set_device("/dev/kmsg", feed_.device());
     kernel_.add_process(rogue);
     kernel_.give_descriptor(rogue, 11, "/dev/nvidia-uvm", FakeUvmTools::va_space());
-    WatcherOptions options;
-    options.nvml_library.clear();
-    options.domain_of_server = [](pid_t pid) {
+    options_.nvml_library.clear();
+    options_.places.domain_of_server = [](pid_t pid) {
       return pid == server ? std::optional<std::string>("a") : std::nullopt;
     };
+    options_.ask_for_clients = [this](const std::string& domain) { asked_.push_back(domain); };
+    make_watcher();
+  }
+
+  void make_watcher() {
     WatcherCallbacks callbacks;
     callbacks.on_signal = note_fault();
     callbacks.on_incident = [this](const fault::Incident& incident) { incidents_.push_back(incident); };
     callbacks.on_exit = [this](const ProcessExit& exit) { exits_.push_back(exit); };
     callbacks.on_gap = note_gap();
-    options.ask_for_clients = [this](const std::string& domain) { asked_.push_back(domain); };
-    watcher_ = std::make_unique<Watcher>(*loop_, kernel_, clock_, options, callbacks);
+    watcher_ = std::make_unique<Watcher>(*loop_, kernel_, clock_, options_, callbacks);
   }
 
   void follow_rogue() {
@@ -54,6 +57,7 @@ class WatcherTest : public DetectorTest {
 
   FakeUvmTools tools_;
   os::FakeRecordFeed feed_;
+  WatcherOptions options_;
   std::unique_ptr<Watcher> watcher_;
   std::vector<fault::Incident> incidents_;
   std::vector<ProcessExit> exits_;
@@ -313,6 +317,18 @@ TEST_F(MpsLogWatcherTest, AnExpectedEndOfSomebodyWhoIsNotFollowedIsNoFault) {
   EXPECT_EQ(faults_[0].pid, 816);
 }
 
+/// Somebody else has the number by then.
+TEST_F(MpsLogWatcherTest, AnAnnouncedEndIsNotExpectedForEver) {
+  EXPECT_TRUE(watcher_.start().empty());
+  ASSERT_TRUE(watcher_.add(mps_log_in(directory_.path(), "a")));
+  watcher_.expect_exit(815);
+  clock_.advance(std::chrono::minutes(2));
+  append(left_line(815));
+  append(left_line(816));
+  ASSERT_TRUE(run_until([&] { return !faults_.empty(); }));
+  EXPECT_EQ(faults_[0].pid, 815);
+}
+
 TEST_F(WatcherTest, FaultIsolationIsASourceWhereTheDriverHasIt) {
   const auto has_isolation = [&] {
     return std::ranges::any_of(watcher_->sources(), [](const SourceState& source) {
@@ -366,9 +382,25 @@ TEST_F(WatcherTest, WhomTheDriverNamesIsWhoIsFollowedWhateverTheDriverSaysOfItsG
   ASSERT_TRUE(watcher_->follow({.pid = rogue, .gpu = 1, .domain = "a", .tenant = "rogue"}));
   module.add(1, rogue);
   ASSERT_TRUE(run_until([&] { return !faults_.empty(); }));
-  EXPECT_EQ(faults_[0].gpu, 1u);
+  EXPECT_EQ(faults_[0].gpu.number, 1u);
   EXPECT_EQ(faults_[0].domain, "a");
   EXPECT_EQ(faults_[0].tenant, "rogue");
+}
+
+TEST_F(WatcherTest, AFaultOfAnotherGpuIsAnotherIncident) {
+  options_.places.gpus = {"0000:00:05", "0000:00:06"};
+  options_.places.gpu_of_domain = [](const std::string&) { return std::optional<std::uint32_t>(1); };
+  make_watcher();
+  EXPECT_TRUE(watcher_->start().empty());
+  ASSERT_TRUE(watcher_->follow({.pid = rogue, .domain = "a", .tenant = "rogue"}, Parentage::OurChild));
+  feed_.push("3,1,1,-;NVRM: Xid (PCI:0000:00:05): 79, GPU has fallen off the bus.\n");
+  feed_.push("3,2,1,-;NVRM: Xid (PCI:0000:99:00): 79, GPU has fallen off the bus.\n");
+  kernel_.exit_process(rogue, {0, 9});
+  ASSERT_TRUE(run_until([&] { return incidents_.size() == 3; }));
+  EXPECT_EQ(describe(incidents_[0].gpu), "GPU 0 (0000:00:05)");
+  EXPECT_EQ(describe(incidents_[1].gpu), "GPU 0000:99:00, which is none of this machine's");
+  EXPECT_EQ(describe(incidents_[2].gpu), "GPU 1 (0000:00:06)");
+  EXPECT_EQ(incidents_[2].culprit.pid, rogue);
 }
 
 TEST_F(WatcherTest, WhoWasSparedIsNoSignal) {

@@ -224,8 +224,7 @@ void XidDetector::handle(std::string_view record) {
   const std::optional<fault::XidLine> line = fault::parse_xid(*message);
   if (!line) return;
   ++counters_.faults;
-  const auto gpu = options_.gpu_of_pci.find(line->pci);
-  on_fault_(fault::from_xid(*line, clock_.now(), gpu == options_.gpu_of_pci.end() ? 0 : gpu->second));
+  on_fault_(fault::from_xid(*line, clock_.now()));
 }
 
 }  // namespace firebreak::watch

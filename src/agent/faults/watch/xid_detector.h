@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -16,8 +15,6 @@
 namespace firebreak::watch {
 
 struct XidDetectorOptions {
-  /// PCI address as the driver prints it ("0000:00:05") to the GPU's index; any other address is GPU 0.
-  std::map<std::string, std::uint32_t> gpu_of_pci;
   /// Its `bell` is found out, and so ignored.
   ReadingRules reading;
   /// A log that cannot be read is opened again after this, twice as long each time, up to the longest.

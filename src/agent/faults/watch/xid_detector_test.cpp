@@ -59,13 +59,13 @@ TEST_F(XidDetectorTest, SkipsWhatTheLogAlreadyHolds) {
 }
 
 TEST_F(XidDetectorTest, NamesTheGpuByItsAddress) {
-  XidDetector watcher = detector({.gpu_of_pci = {{"0000:00:06", 1}}, .reading = {}});
+  XidDetector watcher = detector();
   ASSERT_TRUE(watcher.start());
   feed_.push(memory_fault);
   feed_.push(trap);
   ASSERT_TRUE(run_until([&] { return faults_.size() == 2; }));
-  EXPECT_EQ(faults_[0].gpu, 0u);
-  EXPECT_EQ(faults_[1].gpu, 1u);
+  EXPECT_EQ(faults_[0].gpu.pci, "0000:00:05");
+  EXPECT_EQ(faults_[1].gpu.pci, "0000:00:06");
 }
 
 TEST_F(XidDetectorTest, IgnoresOtherMessagesAndMalformedRecords) {
@@ -149,8 +149,7 @@ class SilentLogTest : public XidDetectorTest {
 };
 
 TEST_F(SilentLogTest, IsReadAheadOfItsWakeUpWhenAskedTo) {
-  XidDetector watcher =
-      detector({.gpu_of_pci = {}, .reading = {.idle_period = std::chrono::microseconds(100)}});
+  XidDetector watcher = detector({.reading = {.idle_period = std::chrono::microseconds(100)}});
   ASSERT_TRUE(watcher.start());
   record_waits_ = true;
   EXPECT_TRUE(run_until([&] { return faults_.size() == 1; }));
@@ -207,8 +206,7 @@ TEST_F(XidDetectorTest, AFloodDoesNotStarveTheLoop) {
     return trap.size();
   };
   kernel_.set_device("/dev/kmsg", flood);
-  XidDetector watcher =
-      detector({.gpu_of_pci = {}, .reading = {.idle_period = std::chrono::microseconds(100)}});
+  XidDetector watcher = detector({.reading = {.idle_period = std::chrono::microseconds(100)}});
   ASSERT_TRUE(watcher.start());
   ASSERT_TRUE(loop_->run_once(Milliseconds(10'000)));
   EXPECT_LT(faults_.size(), 999u);
