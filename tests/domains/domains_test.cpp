@@ -106,6 +106,32 @@ TEST_F(Domains, WhoseAgentIsGoneForGoodEndOnceNobodyIsThere) {
   EXPECT_TRUE(agent_->said("MPS domain 0a, of an agent before, is none of this one's, and was ended"));
 }
 
+TEST_F(Domains, AGpuThatFallsOffTheBusDrawsNobodyUntilItIsWellAgain) {
+  environment_ = {{"FIREBREAK_SOFTGPU_COUNT", "2"}};
+  const std::string first = "GPU-66697265-6272-6561-6b2d-736f66742d30";
+  const std::string second = "GPU-66697265-6272-6561-6b2d-736f66742d31";
+  start_agent({"--gpu", first, "--gpu", second});
+  Player& neighbour = start_neighbour();
+  ASSERT_EQ(domain_of("neighbour"), "0a");
+  const Player& rogue =
+      start_tenant("rogue", {program("firebreak-lab"), "inject", "fallen-off-the-bus"}, {"--gpu", second});
+  wait_for_domain("1a", [](const auto& now) { return now["state"] == "gpu_failed"; });
+  wait_for_end(rogue);
+  EXPECT_EQ(domain("1b")["state"], "gpu_failed");
+  EXPECT_THAT(domain("1b")["gpu_needs"], "its GPU needs a reboot (Xid 79, RESTART_BM)");
+  EXPECT_TRUE(serves(domain("0a")) && serves(domain("0b")));
+  EXPECT_TRUE(agent_->said("GPU 1 (0000:00:06) needs a reboot (Xid 79, RESTART_BM)"));
+  Player& newcomer = start_neighbour("newcomer");
+  EXPECT_EQ(domain_of("newcomer"), "0a");
+  EXPECT_EQ(command({"recovered", "0000:00:06"}).status.exit_code, 0);
+  wait_for_domain("1a", serves);
+  Player& later = start_neighbour("later");
+  EXPECT_EQ(domain_of("later"), "1a");
+  expect_unharmed(later);
+  expect_unharmed(newcomer);
+  expect_unharmed(neighbour);
+}
+
 TEST_F(Domains, ADaemonThatDiesIsStartedAgain) {
   start_agent();
   const nlohmann::json before = domain("a");

@@ -183,12 +183,28 @@ std::vector<std::string> MpsDomains::names() const {
 
 std::vector<mps::DomainReport> MpsDomains::reports() const {
   std::vector<mps::DomainReport> all;
-  for (const auto& keeper : keepers_) all.push_back(keeper->report());
+  for (const auto& keeper : keepers_) all.push_back(completed(keeper->report()));
   return all;
 }
 
 void MpsDomains::note_fault(const std::string& domain) {
   if (mps::DomainKeeper* const keeper = keeper_of(domain)) keeper->note_fault();
+}
+
+void MpsDomains::set_gpu_needs(const std::string& domain, const std::string& needs) {
+  const auto plan = std::ranges::find(plans_, domain, &Plan::name);
+  if (plan == plans_.end()) return;
+  if (needs.empty()) {
+    gpu_needs_.erase(plan->gpu);
+  } else {
+    gpu_needs_[plan->gpu] = needs;
+  }
+}
+
+mps::DomainReport MpsDomains::completed(mps::DomainReport report) const {
+  const auto found = gpu_needs_.find(report.gpu);
+  if (found != gpu_needs_.end()) report.gpu_needs = found->second;
+  return report;
 }
 
 Environment MpsDomains::environment(const std::string& domain) const {
@@ -204,7 +220,7 @@ Environment MpsDomains::anchor_environment(const std::string& domain) const {
 
 std::vector<mps::DomainReport> MpsDomains::anchor_reports() const {
   std::vector<mps::DomainReport> all;
-  for (const auto& [gpu, keeper] : anchors_) all.push_back(keeper->report());
+  for (const auto& [gpu, keeper] : anchors_) all.push_back(completed(keeper->report()));
   return all;
 }
 

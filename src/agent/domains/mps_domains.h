@@ -54,6 +54,7 @@ class MpsDomains final : public Domains {
   std::vector<std::string> names() const override;
   std::vector<mps::DomainReport> reports() const override;
   void note_fault(const std::string& domain) override;
+  void set_gpu_needs(const std::string& domain, const std::string& needs) override;
   Environment environment(const std::string& domain) const override;
   Environment anchor_environment(const std::string& domain) const override;
   std::vector<mps::DomainReport> anchor_reports() const override;
@@ -79,6 +80,7 @@ class MpsDomains final : public Domains {
   Status start_anchors();
   void end_forsaken();
   void name_server(const std::string& domain, pid_t server);
+  mps::DomainReport completed(mps::DomainReport report) const;
   mps::DomainKeeper* keeper_of(const std::string& domain) const;
 
   os::EventLoop& loop_;
@@ -88,6 +90,7 @@ class MpsDomains final : public Domains {
   std::vector<Plan> plans_;
   std::vector<std::unique_ptr<mps::DomainKeeper>> keepers_;  ///< the same ones between start and end
   std::map<std::string, std::unique_ptr<mps::DomainKeeper>> anchors_;  ///< by GPU
+  std::map<std::string, std::string> gpu_needs_;                       ///< by GPU, of those that are not well
   std::uint64_t next_termination_ = 0;
   std::map<std::uint64_t, std::thread> terminations_;  ///< under way
 };

@@ -75,6 +75,7 @@ Result<std::unique_ptr<Agent>> Agent::start(const AgentOptions& options, os::Eve
     raw->follower_.on_clients(domain, clients);
   };
   if (auto started = domains.start(std::move(of_domains)); !started) return propagate(started);
+  agent->gpus_.begin();
   Detectors::Callbacks callbacks;
   callbacks.on_fault = [raw](const fault::Fault& fault) { raw->on_fault(fault); };
   callbacks.on_exit = [raw](pid_t pid) {
@@ -105,8 +106,8 @@ Result<std::unique_ptr<Agent>> Agent::start(const AgentOptions& options, os::Eve
 
 void Agent::begin_keeping() {
   Restart({options_,     kernel_,     domains_, manager_,       shelves_, tenants_, processes_,
-           credentials_, placements_, budget_,  warm_standbys_, tally_,   records_, teller_,
-           follower_,    pairs_,      memory_,  clients_,       endings_, deaths_},
+           credentials_, placements_, budget_,  warm_standbys_, tally_,   gpus_,    records_,
+           teller_,      follower_,   pairs_,   memory_,        clients_, endings_, deaths_},
           [this](const std::string& domain) { on_clients_lost(domain); })
       .run();
 }
@@ -121,7 +122,7 @@ void Agent::hand_over() {
 
 std::string Agent::status_for(const Asking& who) const {
   return agent::status_json({options_, clock_, detectors_, domains_, tenants_, processes_, holder_, budget_,
-                             parking_, spares_, credentials_, tally_},
+                             parking_, spares_, credentials_, tally_, gpus_},
                             who);
 }
 
@@ -191,6 +192,7 @@ void Agent::on_message(Connection& connection, abi::Message message, std::vector
           },
           [&](const abi::HandOver& request) { answers_.give(connection, joins_.hand_over(request)); },
           [&](const abi::Shutdown& request) { shutdown_.ask(connection, request); },
+          [&](const abi::GpuRecovered& request) { answers_.give(connection, recover_gpu(request.gpu)); },
           [&](const auto&) { connection.answer(abi::Refused{"that is the agent's to say"}); },
       },
       message);
@@ -326,6 +328,7 @@ void Agent::on_closed(Connection& connection) {
 /// Whoever knows a process alone knows the domain in which that one began. One with a spare has said where it
 /// works now.
 void Agent::on_fault(const fault::Fault& fault) {
+  if (!fault.gpu.is_here) return tell_fault(fault);
   std::string domain = domain_meant(fault);
   if (domain == fault.domain) return take_fault(fault);
   fault::Fault placed = fault;
@@ -342,7 +345,8 @@ std::string Agent::domain_meant(const fault::Fault& fault) const {
   }
   if (fault.source != fault::FaultSource::Xid || !fault.pid || !fault.domain.empty()) return fault.domain;
   std::string of_client = parking_.domain_of_client(*fault.pid);
-  return of_client.empty() ? recent_faults_.domain_of_ended(*fault.pid) : of_client;
+  if (of_client.empty()) of_client = recent_faults_.domain_of_ended(*fault.pid);
+  return gpus_.may_be_in(fault, of_client) ? of_client : std::string();
 }
 
 /// One with a spare is a client of two: in the one that is held its old instance is still there.
@@ -380,6 +384,29 @@ void Agent::take_fault(const fault::Fault& fault) {
   follow_up(fault, is_sure);
   if (ends_domain && means == pair::EventType::FenceSeen) on_fell(fault.domain);
   tell_fault(fault);
+  note_gpu(fault);
+}
+
+/// A GPU that is not of use any more gets no tenants, until it is.
+void Agent::note_gpu(const fault::Fault& fault) {
+  const std::string change = gpus_.note(fault);
+  if (!change.empty()) tell_gpu(change);
+}
+
+Status Agent::recover_gpu(const std::string& named) {
+  const auto change = gpus_.recover(named);
+  if (!change) return propagate(change);
+  tell_gpu(*change);
+  return {};
+}
+
+void Agent::tell_gpu(const std::string& text) {
+  spdlog::warn("{}", text);
+  abi::Event event;
+  event.what = abi::EventKind::Gpu;
+  event.text = text;
+  teller_.tell(std::move(event));
+  records_.save_counts();
 }
 
 /// Whether or not it was parked.
@@ -449,6 +476,7 @@ void Agent::on_server(const std::string& domain, pid_t pid) {
   warm_standbys_.let_stand_by_in(domain);
   // Faults that named it before it was known.
   for (fault::Fault& fault : recent_faults_.take_of_server(pid)) {
+    if (!gpus_.may_be_in(fault, domain)) continue;
     fault.domain = domain;
     on_fault(fault);
   }

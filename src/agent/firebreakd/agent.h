@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/domains/gpus.h"
 #include "agent/endings/deaths.h"
 #include "agent/endings/endings.h"
 #include "agent/endings/hold/holder.h"
@@ -116,6 +117,9 @@ class Agent final : private ServerHandler {
   bool says_of_reset(const fault::Fault& fault);
   void follow_up(const fault::Fault& fault, bool is_sure);
   void tell_fault(const fault::Fault& fault);
+  void note_gpu(const fault::Fault& fault);
+  Status recover_gpu(const std::string& named);
+  void tell_gpu(const std::string& text);
   void on_fell(const std::string& domain);
   void on_incident(const fault::Incident& incident);
   void on_gap(const watch::Gap& gap);
@@ -152,9 +156,14 @@ class Agent final : private ServerHandler {
   Tally tally_{{clock_, domains_, tenants_},
                {[this](const std::string& domain) { return parking_.is_to_fall(domain); },
                 [this](pid_t pid) { return has_a_spare(pid); },
-                [this](pid_t pid) { return processes_.control_group_of(pid); }}};
+                [this](pid_t pid) { return processes_.control_group_of(pid); },
+                [this](const fault::Gpu& gpu, const std::string& domain) {
+                  return domain.empty() ? gpus_.is_ours(gpu)
+                                        : fault::may_be_same(gpu, {.number = gpus_.number_of(domain)});
+                }}};
+  Gpus gpus_{options_.gpus, domains_};
   Records records_{
-      {manager_, tenants_, processes_, holder_, credentials_, placements_, warm_standbys_, tally_},
+      {manager_, tenants_, processes_, holder_, credentials_, placements_, warm_standbys_, tally_, gpus_},
       options_.returns_within};
   Answers answers_{tenants_, records_};
   Monotonic next_client_look_{};

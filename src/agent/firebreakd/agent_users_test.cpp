@@ -51,6 +51,7 @@ TEST_F(Users, NothingThatOneAsksChangesAnothersTenant) {
       abi::Inject{"llm", "trap"},
       abi::HandOver{"llm"},
       abi::Shutdown{true},
+      abi::GpuRecovered{"0"},
       // What only the agent says.
       abi::Joined{},
       abi::Placed{},
@@ -113,7 +114,7 @@ TEST_F(Users, AnObserverSeesAllTenantsAndDoesNothing) {
               Not(HasSubstr("\"counts\"")));
   for (const abi::Message& request : std::initializer_list<abi::Message>{
            abi::Join{"mine", abi::Role::Active}, abi::Place{"mine", abi::Role::Active}, abi::Subscribe{},
-           abi::EndTenant{"llm"}, abi::HandOver{"llm"}, abi::Shutdown{true}})
+           abi::EndTenant{"llm"}, abi::HandOver{"llm"}, abi::Shutdown{true}, abi::GpuRecovered{"0"}})
     EXPECT_THAT(refusal(observer, request), HasSubstr("for the status alone")) << abi::encode(request);
   EXPECT_EQ(victims(), before);
 }

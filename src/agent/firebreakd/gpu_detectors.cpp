@@ -3,7 +3,10 @@
 
 #include <spdlog/spdlog.h>
 
+#include <memory>
 #include <utility>
+
+#include "agent/domains/gpus.h"
 
 namespace firebreak::agent {
 namespace {
@@ -30,6 +33,10 @@ watch::WatcherOptions GpuDetectors::options() const {
     options.domain_of_log_directory[directory] = domain;
   }
   options.ask_for_clients = [this](const std::string& domain) { domains_.look_for_clients(domain); };
+  for (const MachineGpu& gpu : gpus_) options.places.gpus.push_back(gpu.pci);
+  const auto known = std::make_shared<Gpus>(gpus_, domains_);
+  known->begin();
+  options.places.gpu_of_domain = [known](const std::string& domain) { return known->number_of(domain); };
   options.places.domain_of_server = [this](pid_t pid) -> std::optional<std::string> {
     if (const auto domain = domains_.domain_of_server(pid)) return std::string(*domain);
     return std::nullopt;

@@ -22,15 +22,17 @@ namespace firebreak::agent {
 /// they make together, and who caused it, goes to the log.
 class GpuDetectors final : public Detectors {
  public:
-  /// The four references outlive it. Of `domains`, the servers' logs are listened to. `nvml_library`: what to
+  /// The four references outlive it. Of `domains`, the servers' logs are listened to.
+  /// `gpus`: the machine's, as NVML counts them. `nvml_library`: what to
   /// load for NVML's events. `sparse`: low addresses of processes without a guard swallow strays.
   GpuDetectors(os::EventLoop& loop, os::Kernel& kernel, const Clock& clock, Domains& domains,
-               std::string nvml_library, bool sparse = false)
+               std::string nvml_library, std::vector<MachineGpu> gpus = {}, bool sparse = false)
       : loop_(loop),
         kernel_(kernel),
         clock_(clock),
         domains_(domains),
         nvml_library_(std::move(nvml_library)),
+        gpus_(std::move(gpus)),
         sparse_wanted_(sparse),
         remains_(loop, watch::find_by_nvml(nvml_library_)) {}
 
@@ -62,6 +64,7 @@ class GpuDetectors final : public Detectors {
   const Clock& clock_;
   Domains& domains_;
   std::string nvml_library_;
+  std::vector<MachineGpu> gpus_;
   bool sparse_wanted_;
   watch::Remains remains_;
   watch::IncidentNews news_;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "agent/domains/mps_domains.h"
+#include "agent/faults/watch/nvml_library.h"
 #include "agent/firebreakd/agent.h"
 #include "agent/firebreakd/gpu_detectors.h"
 #include "agent/loop/gpu_wait.h"
@@ -41,6 +42,7 @@
 #include "ground/os/real_kernel.h"
 #include "ground/os/rights_keeper.h"
 #include "ground/os/self.h"
+#include "ground/platform/gpu_list.h"
 #include "ground/platform/machine.h"
 #include "ground/platform/platform.h"
 #include "shared/abi/guard_page.h"
@@ -81,6 +83,18 @@ Result<std::vector<std::string>> find_gpus(const platform::Platform& platform, c
     uuids.push_back(std::move(*uuid));
   }
   return uuids;
+}
+
+/// All that there are. By NVML, whose word counts; else, of a real one, by the driver's procfs.
+std::vector<MachineGpu> machine_gpus(const platform::Platform& platform) {
+  std::vector<MachineGpu> all;
+  for (const watch::NvmlGpu& gpu : watch::gpus_listed_by_nvml(platform.nvml_library))
+    all.push_back({gpu.uuid, gpu.pci});
+  if (!all.empty() || platform.gpu == platform::Gpu::Soft) return all;
+  for (const platform::ListedGpu& gpu : platform::listed_gpus(*platform.kernel))
+    all.push_back({gpu.uuid, fault::pci_address(gpu.pci)});
+  if (all.empty()) spdlog::warn("which GPUs there are is not known: an Xid's address says nothing");
+  return all;
 }
 
 /// Of several software GPUs: the stand-in for NVML, which is loaded into this process, finds it as tenants
@@ -266,6 +280,7 @@ Result<AgentOptions> options_of_agent(const CommandLine& options, const Sockets&
   made.version = platform::version();
   made.guard_test = describe(try_it(platform, helper, guard::Probed::GuardRanges));
   made.tenant_environment = platform.environment;
+  made.gpus = machine_gpus(platform);
   made.strays = abi::stray_policy_from(options.strays).value_or(made.strays);
   made.stray_blocks_max = options.stray_blocks;
   made.hold = milliseconds(options.hold_s);
@@ -408,9 +423,10 @@ Result<int> serve(CommandLine options, const std::vector<std::string>& arguments
   MpsDomains domains(
       **loop, *platform->kernel,
       options_of_domains(options, *sockets, *platform, std::move(*gpus), *manager, place->helper));
-  GpuDetectors detectors(**loop, *platform->kernel, clock, domains, platform->nvml_library, options.sparse);
   auto agent_options = options_of_agent(options, *sockets, *platform, place->helper.get(), descriptors_max);
   if (!agent_options) return propagate(agent_options);
+  GpuDetectors detectors(**loop, *platform->kernel, clock, domains, platform->nvml_library,
+                         agent_options->gpus, options.sparse);
   agent_options->spare_test = spare_test;
   agent_options->not_answered = [broker = *broker] { return broker->not_answered(); };
   auto agent = Agent::start(*agent_options, **loop, *platform->kernel, clock, domains, detectors, *manager);

@@ -16,6 +16,7 @@ void Restart::run() {
   at_.budget.begin(descriptors_.size());
   const KeptCommon common = at_.records.take_up_common(descriptors_);
   at_.tally.begin(common.counts);
+  at_.gpus.restore(common.gpus);
   at_.warm_standbys.restore_servers(common.servers);
   const std::vector<KeptTenant> kept = at_.records.take_up_tenants(descriptors_);
   std::map<std::string, std::vector<pid_t>> gone;

@@ -31,6 +31,7 @@ class Restart {
     DescriptorBudget& budget;
     WarmStandbys& warm_standbys;
     Tally& tally;
+    Gpus& gpus;
     Records& records;
     Teller& teller;
     Follower& follower;

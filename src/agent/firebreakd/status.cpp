@@ -95,6 +95,7 @@ nlohmann::json describe_domain(const mps::DomainReport& domain, const std::vecto
   return {{"name", domain.name},
           {"state", describe_state(domain)},
           {"gpu", domain.gpu},
+          {"gpu_needs", domain.gpu_needs},
           {"daemon_pid", domain.daemon_pid},
           {"server_pids", domain.servers},
           {"clients", clients},
@@ -103,6 +104,19 @@ nlohmann::json describe_domain(const mps::DomainReport& domain, const std::vecto
           {"daemon_restarts", domain.daemon_restarts},
           {"server_restarts", domain.server_restarts},
           {"news", domain.news}};
+}
+
+/// All of the machine; whose domains are there is in the domains.
+nlohmann::json describe_gpus(const Gpus& gpus) {
+  nlohmann::json all = nlohmann::json::array();
+  for (const Gpus::Gpu& gpu : gpus.all()) {
+    all.push_back({{"number", all.size()},
+                   {"uuid", gpu.is.uuid},
+                   {"pci", gpu.is.pci},
+                   {"needs", fault::to_string(gpu.needs)},
+                   {"reason", gpu.reason}});
+  }
+  return all;
 }
 
 bool is_to_see(const StatusSources& of, const Asking& who, const std::string& tenant) {
@@ -165,6 +179,7 @@ std::string status_json(const StatusSources& of, const Asking& who) {
   if (who.entrance != Entrance::Tenants) document["counts"] = to_json(of.tally.counts());
   document["not_answered"] =
       is_operator && of.options.not_answered ? of.options.not_answered() : std::vector<pid_t>();
+  document["gpus"] = describe_gpus(of.gpus);
   nlohmann::json& domains = document["domains"] = nlohmann::json::array();
   for (const mps::DomainReport& domain : of.domains.reports()) {
     domains.push_back(describe_domain(domain, processes_in(of, who, domain.name),

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "agent/domains/gpus.h"
 #include "agent/endings/hold/holder.h"
 #include "agent/loop/surroundings.h"
 #include "agent/parking/parking.h"
@@ -30,6 +31,7 @@ struct StatusSources {
   const Spares& spares;
   const Credentials& credentials;
   const Tally& tally;
+  const Gpus& gpus;
 };
 
 /// The document that `firebreak status` prints. A tenants' connection is shown its user's tenants and their

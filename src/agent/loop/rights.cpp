@@ -61,6 +61,9 @@ Row row_of(const abi::Message& request) {
                         [](const abi::Shutdown&) {
                           return Row{Need::Operator, {}, "shutdown"};
                         },
+                        [](const abi::GpuRecovered&) {
+                          return Row{Need::Operator, {}, "gpu_recovered"};
+                        },
                         [](const auto&) { return Row{}; },
                     },
                     request);

@@ -43,7 +43,8 @@ std::vector<std::pair<abi::Message, Need>> all_requests() {
           {abi::CoreDumpMode{}, Need::Nothing},
           {abi::StatusRequest{}, Need::Nothing},
           {abi::Subscribe{}, Need::Nothing},
-          {abi::Shutdown{}, Need::Operator}};
+          {abi::Shutdown{}, Need::Operator},
+          {abi::GpuRecovered{}, Need::Operator}};
 }
 
 bool may(const Asking& who, const abi::Message& request, std::optional<uid_t> owner) {

@@ -28,6 +28,12 @@ namespace firebreak::agent {
 
 using Environment = std::vector<std::pair<std::string, std::string>>;
 
+/// One of the machine's.
+struct MachineGpu {
+  std::string uuid;
+  std::string pci;  ///< as fault::pci_address() writes it
+};
+
 /// Detectors for the whole GPU and for single processes. Calls back on the loop's thread.
 class Detectors {
  public:
@@ -105,6 +111,8 @@ class Domains {
   virtual std::vector<mps::DomainReport> reports() const = 0;
   /// The domain has had a fault that ends its clients: it takes nobody from now on, until it has drained.
   virtual void note_fault(const std::string& domain) = 0;
+  /// What its GPU needs before the domain takes anybody, in words; empty: it is well.
+  virtual void set_gpu_needs(const std::string& domain, const std::string& needs) = 0;
   /// What a client needs in its environment to run there.
   virtual Environment environment(const std::string& domain) const = 0;
   /// Of that environment: by which a process says which domain an instance of its driver joins.

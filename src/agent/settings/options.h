@@ -22,6 +22,7 @@ struct AgentOptions {
   std::string socket_path;
   Environment tenant_environment;  ///< what every tenant needs besides its domain's, e.g. the driver to load
   std::string version = {};        ///< of this agent, for the status
+  std::vector<MachineGpu> gpus = {};  ///< the machine's, as NVML counts them; empty: they are not known
   /// Whether spares work on this machine; none: nobody asks for them.
   std::optional<guard::ProbeResult> spare_test = {};
   std::string guard_test =

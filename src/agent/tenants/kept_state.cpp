@@ -241,11 +241,12 @@ std::string encode_common(const KeptCommon& common) {
                           {"token", each.token},
                           {"owner", owner_of(each.owner)}});
   }
-  return json{{"version", version},
-              {"servers", servers},
-              {"placements", placements},
-              {"leaving", common.leaving},
-              {"counts", to_json(common.counts)}}
+  json gpus = json::array();
+  for (const KeptGpu& each : common.gpus)
+    gpus.push_back({{"pci", each.pci}, {"needs", each.needs}, {"reason", each.reason}});
+  return json{{"version", version},        {"gpus", gpus},
+              {"servers", servers},        {"placements", placements},
+              {"leaving", common.leaving}, {"counts", to_json(common.counts)}}
       .dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
@@ -270,6 +271,10 @@ Result<KeptCommon> decode_common(std::string_view text) {
     }
     common.leaving = in.value("leaving", std::vector<std::string>());  // agents before 0.8 kept none
     common.counts = counts_in(in.value("counts", json::object()));     // older agents kept none
+    for (const json& each : in.value("gpus", json::array())) {         // nor of these
+      common.gpus.push_back({each.at("pci").get<std::string>(), each.at("needs").get<std::string>(),
+                             each.at("reason").get<std::string>()});
+    }
     return common;
   } catch (const json::exception& wrong) {
     return unreadable(wrong);

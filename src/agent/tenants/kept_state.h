@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "agent/domains/gpus.h"
 #include "agent/endings/hold/other_holders.h"
 #include "agent/service/client_connections.h"
 #include "agent/service/service_manager.h"
@@ -88,6 +89,7 @@ struct KeptCommon {
   /// Tenants that are no more, and of which a shelf may still have something.
   std::vector<std::string> leaving;
   Counts counts = {};
+  std::vector<KeptGpu> gpus = {};  ///< those that are not well
   friend bool operator==(const KeptCommon&, const KeptCommon&) = default;
 };
 

@@ -12,6 +12,11 @@ namespace {
 /// They are written into one document, and are there for the moment between the question and the start.
 constexpr std::size_t most_kept_placements = 256;
 
+/// Behind "a is ".
+std::string state_in_words(const mps::DomainReport& report) {
+  return report.gpu_needs.empty() ? describe_state(report) : "not to be used: " + report.gpu_needs;
+}
+
 }  // namespace
 
 Result<Placement> Placements::choose(std::uint64_t connection, const abi::Place& request) const {
@@ -158,7 +163,7 @@ Result<std::string> Placements::domain_for(const std::string& tenant, abi::Role 
   for (const mps::DomainReport& report : at_.domains.reports()) {
     const bool is_to_fall = at_.is_to_fall(report.name);
     sites.push_back({report.name, report.gpu, report.takes_clients() && !is_to_fall,
-                     is_to_fall ? "parked" : describe_state(report), 0});
+                     is_to_fall ? "parked" : state_in_words(report), 0});
     for (const auto& [name, other] : at_.tenants.all()) {
       if (other->active.pid != 0 && other->active.domain == report.name) ++sites.back().actives;
     }

@@ -82,7 +82,8 @@ void Records::save_common() {
   KeptCommon common{at_.warm_standbys.servers(),
                     at_.placements.kept(),
                     {leaving_.begin(), leaving_.end()},
-                    at_.tally.counts()};
+                    at_.tally.counts(),
+                    at_.gpus.kept()};
   if (written_common_ == common) return;
   const Status written = document_->write(encode_common(common));
   if (!written) return spdlog::error("{}", to_string(written.error()));

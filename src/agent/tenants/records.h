@@ -37,6 +37,7 @@ class Records {
     Placements& placements;
     WarmStandbys& warm_standbys;
     const Tally& tally;
+    const Gpus& gpus;
   };
   /// `returns_within`: how long processes wait for the next agent.
   Records(Knows knows, Milliseconds returns_within) : at_(knows), returns_within_(returns_within) {}

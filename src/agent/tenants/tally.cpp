@@ -63,11 +63,17 @@ void Tally::note_affected(Fault& fault, const fault::Incident& incident) const {
     const bool has_left = was_promoted_since(name, fault.first_seen);
     const std::string& its = has_left ? promoted->second.left : tenant->active.domain;
     const bool is_there = has_left || tenant->active.pid != 0;
-    if (is_there && (fault.domain.empty() || its == fault.domain)) fault.affected.insert(name);
+    const bool is_meant = fault.domain.empty() ? may_be_on(incident.gpu, its) : its == fault.domain;
+    if (is_there && is_meant) fault.affected.insert(name);
   }
 }
 
+/// Of a GPU on which we have no domain nobody here is concerned.
 void Tally::on_incident(const fault::Incident& incident) {
+  if (!may_be_on(incident.gpu, incident.domain)) {
+    open_.erase(incident.id);  // it may have become known only now
+    return count_decided();
+  }
   Fault& fault = open_[incident.id];
   fault.first_seen = incident.first_seen();
   note_affected(fault, incident);

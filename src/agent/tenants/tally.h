@@ -36,6 +36,8 @@ class Tally {
     std::function<bool(pid_t pid)> can_outlive;
     /// Empty: not known.
     std::function<std::string(pid_t pid)> control_group_of;
+    /// Whether that GPU may be the domain's; no domain: may be any's. Null: it may.
+    std::function<bool(const fault::Gpu& gpu, const std::string& domain)> may_be_on = nullptr;
   };
   Tally(Knows knows, Callbacks callbacks) : at_(knows), callbacks_(std::move(callbacks)) {}
 
@@ -82,6 +84,9 @@ class Tally {
     std::string left;  ///< the domain
   };
 
+  bool may_be_on(const fault::Gpu& gpu, const std::string& domain) const {
+    return !callbacks_.may_be_on || callbacks_.may_be_on(gpu, domain);
+  }
   void note_affected(Fault& fault, const fault::Incident& incident) const;
   bool is_aftermath(std::uint64_t id, const Fault& fault) const;
   void end_of_parking(const std::string& domain);

@@ -13,6 +13,7 @@ void add_explain(CLI::App& app, Action& action);
 void add_guard_probe(CLI::App& app, Action& action);
 void add_hand_over(CLI::App& app, Action& action);
 void add_incidents(CLI::App& app, Action& action);
+void add_recovered(CLI::App& app, Action& action);
 void add_report(CLI::App& app, Action& action);
 void add_run(CLI::App& app, Action& action);
 void add_spare_probe(CLI::App& app, Action& action);

@@ -19,6 +19,7 @@ int main(int argument_count, char** arguments) {
   cli::add_guard_probe(app, action);
   cli::add_hand_over(app, action);
   cli::add_incidents(app, action);
+  cli::add_recovered(app, action);
   cli::add_report(app, action);
   cli::add_run(app, action);
   cli::add_shutdown(app, action);

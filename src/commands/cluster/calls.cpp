@@ -123,6 +123,7 @@ Condition condition_of(const link::StatusView& status) {
     if (link::takes_clients(status, domain)) continue;
     message += fmt::format("{}domain {} is {}", message.empty() ? "" : ", ", domain.name,
                            link::state_of(status, domain));
+    if (!domain.gpu_needs.empty()) message += ": " + domain.gpu_needs;
   }
   if (message.empty()) return {"False", "DomainsServe", "each domain takes clients"};
   return {"True", "DomainTakesNoClients", shortened(message)};

@@ -30,6 +30,9 @@ TEST(Condition, IsTrueWhileADomainTakesNoClients) {
   status.domains.push_back({"c", "GPU-1", "silent"});
   EXPECT_EQ(condition_of(status).status, "True");
   EXPECT_EQ(condition_of(status).message, "domain b is draining, domain c is silent");
+  status.domains = {{"a", "GPU-1", "gpu_failed", "its GPU needs a reset (Xid 95, RESET_GPU)"}};
+  EXPECT_EQ(condition_of(status).message,
+            "domain a is gpu_failed: its GPU needs a reset (Xid 95, RESET_GPU)");
   EXPECT_EQ(condition_without_agent().status, "Unknown");
 }
 

@@ -78,13 +78,26 @@ MetricFamily domain_states(const json& status) {
   for (const char* const kind : {"domains", "anchors"}) {
     for (const json& domain : list_of(status, kind)) {
       const std::string is_in = word_of(domain, "state");
-      for (const char* state : {"serving", "draining", "restarting", "silent"}) {
+      for (const char* state : {"serving", "draining", "restarting", "silent", "gpu_failed"}) {
         states.add({{"domain", word_of(domain, "name")}, {"gpu", word_of(domain, "gpu")}, {"state", state}},
                    is_in == state ? 1 : 0);
       }
     }
   }
   return states.take();
+}
+
+/// What NVIDIA's documentation asks for, of each GPU that the driver has said anything about.
+MetricFamily gpu_needs(const json& status) {
+  Family needs(MetricType::Gauge, "firebreak_gpu_needs",
+               "1: the GPU needs that before tenants are placed there, by the driver's own words.");
+  for (const json& gpu : list_of(status, "gpus")) {
+    for (const char* need : {"drain", "reset", "reboot"}) {
+      needs.add({{"gpu", word_of(gpu, "uuid")}, {"pci", word_of(gpu, "pci")}, {"need", need}},
+                word_of(gpu, "needs") == need ? 1 : 0);
+    }
+  }
+  return needs.take();
 }
 
 MetricFamily domain_restarts(const json& counts) {
@@ -204,6 +217,7 @@ std::vector<MetricFamily> metrics_of(const std::string& status_json) {
                          {{"version", version}}));
   }
   all.push_back(domain_states(status));
+  all.push_back(gpu_needs(status));
   if (counts.is_object()) {
     all.push_back(single(MetricType::Counter, "firebreak_agent_starts_total",
                          "Agents that were started one after the other, each with what the one before kept.",

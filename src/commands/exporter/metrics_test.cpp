@@ -22,6 +22,7 @@ constexpr const char* status = R"json({
     "promotion_times": {"bounds_s": [0.005, 0.01], "counts": [1, 2, 3], "sum_us": 1500000}
   },
   "domains": [{"name": "a", "gpu": "GPU-1", "state": "draining"}],
+  "gpus": [{"number": 0, "uuid": "GPU-1", "pci": "0000:3b:00", "needs": "reset", "reason": "Xid 95, RESET_GPU"}],
   "anchors": [{"name": "anchor", "gpu": "GPU-1", "state": "serving"}],
   "holds": [{"pid": 7, "state": "waiting", "since_death_ms": 12}, {"pid": 8, "state": "ready", "since_death_ms": null}],
   "tenants": [
@@ -45,6 +46,8 @@ TEST(Metrics, SayWhatTheStatusSays) {
            "firebreak_domain_state{domain=\"a\",gpu=\"GPU-1\",state=\"draining\"} 1\n",
            "firebreak_domain_state{domain=\"a\",gpu=\"GPU-1\",state=\"serving\"} 0\n",
            "firebreak_domain_state{domain=\"anchor\",gpu=\"GPU-1\",state=\"serving\"} 1\n",
+           "firebreak_gpu_needs{gpu=\"GPU-1\",pci=\"0000:3b:00\",need=\"reset\"} 1\n",
+           "firebreak_gpu_needs{gpu=\"GPU-1\",pci=\"0000:3b:00\",need=\"reboot\"} 0\n",
            "firebreak_domain_restarts_total{domain=\"a\",what=\"server\"} 4\n",
            "firebreak_faults_total{class=\"sm\",outcome=\"failed_over\"} 5\n",
            "firebreak_faults_total{class=\"sm\",outcome=\"contained\"} 0\n",

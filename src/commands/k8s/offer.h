@@ -15,6 +15,7 @@ struct OfferedSeat {
   std::string domain;
   std::string gpu;
   bool is_healthy = false;
+  bool gpu_failed = false;  ///< nobody can say when it will be healthy
   bool operator==(const OfferedSeat&) const = default;
 };
 

@@ -30,7 +30,8 @@ bool OfferKeeper::agent_said(const link::StatusView& status, Monotonic now) {
       reasons +=
           fmt::format("{}{} ({})", reasons.empty() ? "" : ", ", domain.name, link::state_of(status, domain));
     for (std::uint32_t number = 1; number <= rules_.seats_of_domain; ++number)
-      next.seats.push_back({seats::seat_name(domain.name, number), domain.name, domain.gpu, is_healthy});
+      next.seats.push_back({seats::seat_name(domain.name, number), domain.name, domain.gpu, is_healthy,
+                            !domain.gpu_needs.empty()});
   }
   return replace(std::move(next), reasons.empty() ? "" : ": not those of " + reasons);
 }

@@ -48,9 +48,10 @@ class OfferKeeperTest : public testing::Test {
 
 TEST_F(OfferKeeperTest, EachDomainHasSoManySeats) {
   EXPECT_TRUE(said());
-  EXPECT_THAT(keeper.offer()->seats,
-              ElementsAre(FieldsAre("a-1", "a", "GPU-1", true), FieldsAre("a-2", "a", "GPU-1", true),
-                          FieldsAre("b-1", "b", "GPU-1", true), FieldsAre("b-2", "b", "GPU-1", true)));
+  EXPECT_THAT(
+      keeper.offer()->seats,
+      ElementsAre(FieldsAre("a-1", "a", "GPU-1", true, false), FieldsAre("a-2", "a", "GPU-1", true, false),
+                  FieldsAre("b-1", "b", "GPU-1", true, false), FieldsAre("b-2", "b", "GPU-1", true, false)));
   EXPECT_EQ(keeper.offer()->common.tenants_socket, "/run/firebreak/tenants.sock");
   EXPECT_EQ(keeper.offer()->common.guard_library, "/guard.so");
   EXPECT_EQ(keeper.offer()->common.shared_memory, "/dev/shm");
@@ -59,7 +60,7 @@ TEST_F(OfferKeeperTest, EachDomainHasSoManySeats) {
 
 TEST_F(OfferKeeperTest, SeatsAreHealthyByTheirDomainAndAgainOnceItServes) {
   said();
-  for (const char* state : {"draining", "restarting", "silent", "of a later version"}) {
+  for (const char* state : {"draining", "restarting", "silent", "gpu_failed", "of a later version"}) {
     status.domains[0].state = state;
     EXPECT_TRUE(said()) << state;
     EXPECT_THAT(healthy(), ElementsAre("b-1", "b-2")) << state;
@@ -68,6 +69,16 @@ TEST_F(OfferKeeperTest, SeatsAreHealthyByTheirDomainAndAgainOnceItServes) {
     status.domains[0].state = "serving";
     EXPECT_TRUE(said()) << state;
     EXPECT_THAT(healthy(), ElementsAre("a-1", "a-2", "b-1", "b-2")) << state;
+  }
+}
+
+TEST_F(OfferKeeperTest, SeatsOfAGpuThatHasFailedSayIt) {
+  status.domains[1].state = "gpu_failed";
+  status.domains[1].gpu_needs = "its GPU needs a reset (Xid 95, RESET_GPU)";
+  said();
+  for (const OfferedSeat& seat : keeper.offer()->seats) {
+    EXPECT_EQ(seat.gpu_failed, seat.domain == "b") << seat.id;
+    EXPECT_EQ(seat.is_healthy, seat.domain == "a") << seat.id;
   }
 }
 

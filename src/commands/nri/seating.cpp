@@ -57,12 +57,14 @@ Result<Domains> choose(const Domains& all, const Wish& wish, const std::string& 
   for (const auto* each : all) {
     const bool has_other =
         std::ranges::count(all, each->gpu, [](const auto* other) { return other->gpu; }) > 1;
-    if (wish.part == PairPart::Alone ? each->is_healthy : has_other) fit.push_back(each);
+    // A pair waits for domains that drain; for a GPU that needs a reset it would wait for ever.
+    if (wish.part == PairPart::Alone ? each->is_healthy : has_other && !each->gpu_failed) fit.push_back(each);
   }
   if (fit.empty() && wish.part == PairPart::Alone)
     return fail(ErrorCode::Unavailable, "no domain takes clients now", "the kubelet tries again");
   if (fit.empty())
-    return fail(ErrorCode::Unavailable, "a pair needs two domains of one GPU", "firebreakd --domains");
+    return fail(ErrorCode::Unavailable, "a pair needs two domains of one GPU that is well",
+                "firebreak status");
   const k8s::OfferedSeat* first = fit[spread(uid) % fit.size()];
   if (wish.part == PairPart::Alone) return Domains{first};
   std::erase_if(fit, [&](const auto* other) { return other->gpu != first->gpu; });

@@ -69,6 +69,22 @@ TEST(Seating, OfAnyDomainIsInOneThatTakesClientsAndPodsAreSpread) {
   EXPECT_EQ(seen, (std::set<std::string>{"/run/firebreak/b/pipe", "/run/firebreak/c/pipe"}));
 }
 
+/// By its pod's uid half of them would have gone there, and waited for ever.
+TEST(Seating, OfAPairIsNotOnAGpuThatHasFailed) {
+  k8s::Offer two = offer();
+  two.seats.push_back({"d-1", "d", "GPU-2", true});
+  for (auto& seat : two.seats) {
+    seat.gpu_failed = seat.gpu == "GPU-2";
+    seat.is_healthy = !seat.gpu_failed;
+  }
+  for (int i = 0; i < 50; ++i) {
+    const auto to = newcomer({{pair_annotation, "main,spare"}}, "main", "uid-" + std::to_string(i));
+    const auto seat = seat_for(two, to);
+    ASSERT_TRUE(seat) << to_string(seat.error());
+    EXPECT_THAT(pipe_of(*seat), testing::AnyOf("/run/firebreak/a/pipe", "/run/firebreak/b/pipe"));
+  }
+}
+
 TEST(Seating, OfAPairIsInTwoDomainsOfOneGpuAndEachReachesBoth) {
   std::set<std::string> actives;
   for (int i = 0; i < 50; ++i) {
@@ -152,7 +168,7 @@ TEST(Seating, IsRefusedInOneLineThatSaysWhy) {
   k8s::Offer small = offer();
   small.seats = {small.seats[0], small.seats[2]};
   EXPECT_EQ(refusal(small, newcomer({{pair_annotation, "main,spare"}})).message,
-            "a pair needs two domains of one GPU");
+            "a pair needs two domains of one GPU that is well");
   for (auto& seat : small.seats) seat.is_healthy = false;
   EXPECT_EQ(refusal(small, newcomer({{seat_annotation, "any"}})).message, "no domain takes clients now");
   Newcomer with_device = to_a;

@@ -9,8 +9,14 @@
 
 namespace firebreak::platform {
 
-/// UUIDs of NVIDIA's GPUs, from the driver's procfs; empty where that tells none.
-std::vector<std::string> listed_gpus(os::Kernel& kernel);
+struct ListedGpu {
+  std::string uuid;
+  std::string pci;  ///< as procfs writes it: "0000:3b:00.0"
+};
+
+/// NVIDIA's GPUs, from the driver's procfs, by their addresses, as NVML counts them; empty where that tells
+/// none.
+std::vector<ListedGpu> listed_gpus(os::Kernel& kernel);
 
 /// The one that is, or begins with, `wanted`; `wanted` itself where none are listed. NotFound, with those
 /// that there are; InvalidArgument where several begin so.

@@ -75,7 +75,10 @@ Result<os::SpawnRequest> probe(const Platform& platform, const std::string& comm
 }
 
 Result<std::string> find_gpu(const Platform& platform, const std::string& wanted) {
-  return choose_gpu(platform.gpu == Gpu::Soft ? platform.gpu_uuids : listed_gpus(*platform.kernel), wanted);
+  if (platform.gpu == Gpu::Soft) return choose_gpu(platform.gpu_uuids, wanted);
+  std::vector<std::string> uuids;
+  for (const ListedGpu& gpu : listed_gpus(*platform.kernel)) uuids.push_back(gpu.uuid);
+  return choose_gpu(uuids, wanted);
 }
 
 Status real_gpu_is_there(os::Kernel& kernel) {

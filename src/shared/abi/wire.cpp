@@ -238,6 +238,12 @@ struct Form<HandOver> {
   static void read(const json& in, HandOver& m) { in.at("tenant").get_to(m.tenant); }
 };
 template <>
+struct Form<GpuRecovered> {
+  static constexpr const char* name = "gpu_recovered";
+  static void write(json& out, const GpuRecovered& m) { out["gpu"] = m.gpu; }
+  static void read(const json& in, GpuRecovered& m) { in.at("gpu").get_to(m.gpu); }
+};
+template <>
 struct Form<Shutdown> {
   static constexpr const char* name = "shutdown";
   static void write(json& out, const Shutdown& m) {

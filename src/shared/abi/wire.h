@@ -179,6 +179,12 @@ struct Shutdown {
   std::uint32_t grace_ms = 0;  ///< between SIGTERM and SIGKILL, for each of their processes
 };
 
+/// A GPU that was taken for broken is well again, since it was reset: by its UUID or how that begins, its PCI
+/// address or its number. Answered by Done or Refused.
+struct GpuRecovered {
+  std::string gpu;
+};
+
 // --- from the agent
 // ---------------------------------------------------------------------------------------------
 
@@ -264,8 +270,8 @@ using Message =
     std::variant<Join, Rejoin, StandDown, Publish, GiveAllocation, Listen, GiveListener, NextConnection,
                  ReleaseConnection, Ready, Resumed, Finish, Injected, GiveCoreDumpPipe, CoreDumpMode, Inject,
                  Place, Adopt, EndProcess, EndTenant, Output, StatusRequest, Subscribe, HandOver, Shutdown,
-                 Joined, Allocation, ClientConnection, CoreDumpPipe, Placed, Done, Refused, Ended,
-                 StatusDocument, Event>;
+                 GpuRecovered, Joined, Allocation, ClientConnection, CoreDumpPipe, Placed, Done, Refused,
+                 Ended, StatusDocument, Event>;
 
 /// A message as it travels.
 struct Letter {

@@ -87,7 +87,8 @@ StatusView parse_status(const std::string& status_json) {
   for (const Json& entry : objects_at(object_at(all, "counts"), "past_faults"))
     view.faults.push_back(fault_of(entry));
   for (const Json& entry : objects_at(all, "domains")) {
-    view.domains.push_back({text_at(entry, "name"), text_at(entry, "gpu"), text_at(entry, "state")});
+    view.domains.push_back({text_at(entry, "name"), text_at(entry, "gpu"), text_at(entry, "state"),
+                            text_at(entry, "gpu_needs")});
     view.servers[text_at(entry, "name")] = pids_at(entry, "server_pids");
     const Json& parking = object_at(entry, "parking");
     if (!parking.empty())

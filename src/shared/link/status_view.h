@@ -28,8 +28,9 @@ struct TenantView {
 
 struct DomainView {
   std::string name;
-  std::string gpu;    ///< UUID; empty: what CUDA finds
-  std::string state;  ///< "serving", "draining", "restarting", "silent"
+  std::string gpu;             ///< UUID; empty: what CUDA finds
+  std::string state;           ///< "serving", "draining", "restarting", "silent", "gpu_failed"
+  std::string gpu_needs = {};  ///< where it has failed: "its GPU needs a reset (Xid 95, RESET_GPU)"
 };
 
 /// How parking stands in a domain (agent/parking/park/parking.h).
@@ -63,7 +64,7 @@ struct StatusView {
 
 StatusView parse_status(const std::string& status_json);
 
-/// "serving", "draining", "restarting", "silent", "parked".
+/// "serving", "draining", "restarting", "silent", "gpu_failed", "parked".
 std::string state_of(const StatusView& status, const DomainView& domain);
 /// Whether it serves, and nothing of it is held.
 bool takes_clients(const StatusView& status, const DomainView& domain);

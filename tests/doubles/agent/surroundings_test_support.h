@@ -96,11 +96,16 @@ struct FakeDomains final : Domains {
       report.name = name;
       const auto state = states.find(name);
       if (state != states.end()) report.state = state->second;
+      if (const auto its = gpu_needs.find(name); its != gpu_needs.end()) report.gpu_needs = its->second;
       if (const auto gpu = gpus.find(name); gpu != gpus.end()) report.gpu = gpu->second;
       all.push_back(std::move(report));
     }
     return all;
   }
+  void set_gpu_needs(const std::string& domain, const std::string& needs) override {
+    gpu_needs[domain] = needs;
+  }
+  std::map<std::string, std::string> gpu_needs;
   void note_fault(const std::string& domain) override { states[domain] = mps::DomainState::Draining; }
   Environment environment(const std::string& domain) const override {
     return {{"CUDA_MPS_PIPE_DIRECTORY", pipe_directories + domain}};

@@ -23,6 +23,7 @@ const char* to_string(DomainState state) {
 }
 
 const char* describe_state(const DomainReport& report) {
+  if (!report.gpu_needs.empty()) return "gpu_failed";
   return report.state == DomainState::Serving && report.silent ? "silent" : to_string(report.state);
 }
 

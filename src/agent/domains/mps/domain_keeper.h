@@ -68,12 +68,13 @@ struct DomainReport {
   std::vector<pid_t> servers;
   std::uint32_t daemon_restarts = 0;
   std::uint32_t server_restarts = 0;
-  bool silent = false;  ///< its daemon runs, and answers no commands
-  std::string news;     ///< what last happened to it, in words; empty: nothing
-  bool takes_clients() const { return state == DomainState::Serving && !silent; }
+  bool silent = false;         ///< its daemon runs, and answers no commands
+  std::string news;            ///< what last happened to it, in words; empty: nothing
+  std::string gpu_needs = {};  ///< before it takes anybody, in words; empty: the GPU is well
+  bool takes_clients() const { return state == DomainState::Serving && !silent && gpu_needs.empty(); }
 };
 
-/// Its state, or "silent".
+/// Its state, or "silent", or "gpu_failed".
 const char* describe_state(const DomainReport& report);
 
 /// All clients of a domain at one time, whoever started them.
