@@ -23,7 +23,13 @@ std::string running_kernels(const abi::GuardWork& work) {
 /// What the agent before knew of who has what that process had on the GPU.
 hold::Traces traces_in(const KeptTenant& kept, const Member& member) {
   const auto its = std::ranges::find(kept.processes, member.pid, &KeptProcess::pid);
-  return its == kept.processes.end() ? hold::Traces{member.image, {}, {}} : its->traces;
+  const bool is_known = its != kept.processes.end() && !its->traces.empty();
+  return is_known ? its->traces : hold::Traces{member.image, {}, {}};
+}
+
+std::set<std::string> known_domains_of(const KeptTenant& kept, pid_t pid) {
+  const auto its = std::ranges::find(kept.processes, pid, &KeptProcess::pid);
+  return its == kept.processes.end() ? std::set<std::string>() : its->known_in;
 }
 
 }  // namespace
@@ -39,12 +45,12 @@ void Deaths::on_exit(pid_t pid) {
   Tenant* its = at_.tenants.find(process->tenant());
   const bool is_known = its != nullptr || process->stranger;
   const bool endangers = is_known && !is_harmless(*process);
-  const std::string_view endangered = endangers ? std::string_view(process->domain()) : std::string_view();
-  at_.pairs.exited(its, pid, endangered, [&] { tell_exited(*process); });
+  const std::string domain = process->known_domain();
+  at_.pairs.exited(its, pid, endangers ? domain : std::string(), [&] { tell_exited(*process); });
   if (its != nullptr) at_.memory.forget_if_empty(process->tenant());
   at_.records.save();
   at_.endings.tell_ended(pid, process->steps());
-  if (is_known && others_in(process->domain()).empty()) let_go_of(process->domain());
+  if (is_known && others_in(domain).empty()) let_go_of(domain);
 }
 
 void Deaths::tell_exited(const Process& process) {
@@ -71,7 +77,7 @@ void Deaths::settle(const KeptTenant& kept, const std::vector<pid_t>& gone) {
     if (tenant == nullptr) break;
     const Member& active = tenant->active;
     if (active.pid == pid && at_.holder.keep(pid, traces_in(kept, active))) {
-      await_last_kernel(at_.processes.add_dead(pid, kept.name, active.domain));
+      await_last_kernel(at_.processes.add_dead(pid, kept.name, active.domain, known_domains_of(kept, pid)));
     } else {
       leave(*tenant, pid);
     }
@@ -79,7 +85,7 @@ void Deaths::settle(const KeptTenant& kept, const std::vector<pid_t>& gone) {
   for (const KeptProcess& each : kept.processes) {
     if (!each.has_left || !at_.tenants.contains(kept.name)) continue;
     if (at_.holder.keep(each.pid, each.traces))
-      await_last_kernel(at_.processes.add_dead(each.pid, kept.name, each.domain));
+      await_last_kernel(at_.processes.add_dead(each.pid, kept.name, each.domain, each.known_in));
   }
   for (const Member* each : {&kept.active, &kept.standby, &kept.old_active})
     settle_other_program(kept, *each);
@@ -109,7 +115,7 @@ void Deaths::await_last_kernel(Process& process) {
   const pid_t pid = process.pid();
   Tenant* tenant = at_.tenants.find(process.tenant());
   const bool waits = tenant != nullptr && is_waited_for(*tenant, pid);
-  const std::string domain = process.domain();
+  const std::string domain = process.known_domain();
   const bool harmless = is_harmless(process);
   process.remainder.has_left = !waits;
   process.remainder.guard = at_.detectors.guard_of(pid);
@@ -158,8 +164,9 @@ void Deaths::tell_of_running_work(const Process& process) {
 std::vector<Tenant*> Deaths::others_in(const std::string& domain) const {
   std::vector<Tenant*> others;
   for (auto& [name, tenant] : at_.tenants.all()) {
-    const bool is_alive = at_.processes.living(tenant->active.pid) != nullptr;
-    if (is_alive && tenant->active.domain == domain) others.push_back(tenant.get());
+    const Process* const active = at_.processes.living(tenant->active.pid);
+    const bool is_there = active != nullptr && active->is_known_in(domain);
+    if (is_there && tenant->active.domain == domain) others.push_back(tenant.get());
   }
   return others;
 }
@@ -169,7 +176,7 @@ void Deaths::on_endless(pid_t pid) {
   const Process* dying = at_.processes.dying(pid);
   if (dying == nullptr) return;
   const Process& process = *dying;
-  const std::vector<Tenant*> others = others_in(process.domain());
+  const std::vector<Tenant*> others = others_in(process.known_domain());
   abi::Event event;
   event.what = abi::EventKind::Endless;
   event.tenant = process.tenant();
@@ -194,13 +201,14 @@ void Deaths::on_released(const hold::Release& release) {
   if (process == nullptr) return;  // it gave the GPU back, and lives
   Tenant* tenant = process->remainder.has_left ? nullptr : at_.tenants.find(process->tenant());
   const bool endangers = !is_safe(release.work) && !process->remainder.harmless;
-  const std::string_view endangered = endangers ? std::string_view(process->domain()) : std::string_view();
-  at_.pairs.exited(tenant, release.pid, endangered, [&] { tell_released(release, *process); });
+  const std::string domain = process->known_domain();
+  at_.pairs.exited(tenant, release.pid, endangers ? domain : std::string(),
+                   [&] { tell_released(release, *process); });
   if (tenant != nullptr) at_.memory.forget_if_empty(process->tenant());
   at_.records.save();
   let_join(process->tenant());
   at_.endings.tell_ended(release.pid, process->steps());
-  if (others_in(process->domain()).empty()) let_go_of(process->domain());
+  if (others_in(domain).empty()) let_go_of(domain);
 }
 
 void Deaths::tell_released(const hold::Release& release, const Process& process) {
@@ -346,7 +354,7 @@ bool Deaths::has_lost_its_clients(const std::string& domain) const {
 
 void Deaths::let_go_of(const std::string& domain) {
   for (const Process* each : at_.processes.all_dying()) {
-    if (each->domain() == domain) at_.holder.let_go(each->pid());
+    if (each->known_domain() == domain) at_.holder.let_go(each->pid());
   }
 }
 

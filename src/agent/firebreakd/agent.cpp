@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include <charconv>
+
 #include "agent/faults/fault/source_traits.h"
 #include "agent/firebreakd/restart.h"
 #include "agent/firebreakd/status.h"
@@ -18,9 +20,11 @@ namespace firebreak::agent {
 namespace {
 
 /// `what`: it was asked for, or refused.
-void audit(spdlog::level::level_enum level, const char* what, std::string_view request,
+void audit(Server& server, spdlog::level::level_enum level, const char* what, std::string_view request,
            const std::string& tenant, const Connection& connection, const std::string& why) {
   if (!spdlog::should_log(level)) return;
+  const auto left_out = server.may_log(connection);
+  if (!left_out) return;
   const auto& by = connection.peer();
   log_with(level,
            {{"AUDIT", what},
@@ -29,7 +33,8 @@ void audit(spdlog::level::level_enum level, const char* what, std::string_view r
             {"BY_UID", std::to_string(by.uid)},
             {"BY_PID", std::to_string(by.pid)}},
            fmt::format("{}: {} tenant={} by uid={} pid={}{}{}", what, request.empty() ? "a request" : request,
-                       tenant, by.uid, by.pid, why.empty() ? "" : ": ", why));
+                       tenant, by.uid, by.pid, why.empty() ? "" : ": ", why) +
+               (*left_out == 0 ? "" : fmt::format(" ({} more of that user were before it)", *left_out)));
 }
 
 /// Whether the driver says so: UVM's event of it reads as that of an SM's access.
@@ -72,19 +77,13 @@ Result<std::unique_ptr<Agent>> Agent::start(const AgentOptions& options, os::Eve
   of_domains.on_clients_lost = [raw](const std::string& domain) { raw->on_clients_lost(domain); };
   of_domains.on_server = [raw](const std::string& domain, pid_t pid) { raw->on_server(domain, pid); };
   of_domains.on_clients = [raw](const std::string& domain, const mps::ClientList& clients) {
-    raw->follower_.on_clients(domain, clients);
+    if (raw->follower_.on_clients(domain, clients)) raw->records_.save();
   };
   if (auto started = domains.start(std::move(of_domains)); !started) return propagate(started);
   agent->gpus_.begin();
   Detectors::Callbacks callbacks;
   callbacks.on_fault = [raw](const fault::Fault& fault) { raw->on_fault(fault); };
-  callbacks.on_exit = [raw](pid_t pid) {
-    if (const Process* const process = raw->processes_.living(pid); process != nullptr)
-      raw->recent_faults_.note_end(pid, raw->domain_left_by(*process));
-    raw->deaths_.on_exit(pid);
-    raw->parking_.on_exit(pid);
-    raw->spares_.on_exit(pid);
-  };
+  callbacks.on_exit = [raw](pid_t pid) { raw->ends_.put(raw->user_of(pid), pid); };
   callbacks.on_gpu_opened = [raw](pid_t pid) { raw->on_gpu_opened(pid); };
   callbacks.on_stray = [raw](const strays::Stray& stray) { raw->strays_.on_stray(stray); };
   callbacks.on_contained = [raw](pid_t pid, const std::string& what) {
@@ -207,10 +206,10 @@ Status Agent::admit(Connection& connection, const abi::Message& request) {
   const std::string_view name = audited_name(request);
   if (may) {
     connection.bind_to(tenant);
-    if (!name.empty()) audit(spdlog::level::info, "asked", name, tenant, connection, "");
+    if (!name.empty()) audit(server_, spdlog::level::info, "asked", name, tenant, connection, "");
     return may;
   }
-  audit(spdlog::level::warn, "refused", name, tenant, connection, may.error().message);
+  audit(server_, spdlog::level::warn, "refused", name, tenant, connection, may.error().message);
   return may;
 }
 
@@ -220,8 +219,9 @@ void Agent::note_output(const Connection& connection, const abi::Output& output)
   const Process* now = processes_.living(pid) != nullptr ? processes_.living(pid) : processes_.dying(pid);
   const bool is_another = now != nullptr && now->adopter != 0 && now->adopter != connection.id();
   if (connection.adopted(pid) && !is_another) return detectors_.note_output(pid, output.text);
-  spdlog::warn("refused: output of process {} by uid={} pid={}, which has not started it", pid,
-               connection.peer().uid, connection.peer().pid);
+  if (server_.may_log(connection))
+    spdlog::warn("refused: output of process {} by uid={} pid={}, which has not started it", pid,
+                 connection.peer().uid, connection.peer().pid);
 }
 
 /// No user takes the room of all: what a tenant and a placement cost is promised to it.
@@ -270,10 +270,12 @@ Environment Agent::environment_for(const std::string& domain, const std::string&
   const uid_t user = connection.peer().uid;
   const std::string dump_path = parking_.new_dump_path(domain, user, connection.id());
   Environment all = dump_path.empty() ? Environment{} : park::mode_environment(dump_path);
+  if (!dump_path.empty()) placements_.add_pipes(connection.id(), {dump_path});
   if (spare_domain.empty()) return all;
   SpareEnvironment spare{{domains_.pipe_directory(domain), domains_.pipe_directory(spare_domain)}, {}};
   if (!dump_path.empty())
     spare.dumps = {dump_path, parking_.new_dump_path(spare_domain, user, connection.id())};
+  if (!spare.dumps[1].empty()) placements_.add_pipes(connection.id(), {spare.dumps[1]});
   for (auto& variable : spare.variables()) all.push_back(std::move(variable));
   return all;
 }
@@ -297,6 +299,25 @@ void Agent::look_for_new_clients() {
   if (clock_.now() < next_client_look_) return;
   next_client_look_ = clock_.now() + between_client_looks;
   for (const std::string& domain : domains_.names()) domains_.look_for_clients(domain);
+}
+
+/// Whose share of the loop's time it takes.
+uid_t Agent::user_of(pid_t pid) const {
+  const Process* const process = processes_.living(pid);
+  if (process == nullptr) return 0;
+  if (!process->stranger) return credentials_.owner_of(process->tenant()).value_or(uid_t{0});
+  uid_t user = 0;
+  const std::string& number = process->stranger->user;
+  std::from_chars(number.data(), number.data() + number.size(), user);
+  return user;
+}
+
+void Agent::on_exit(pid_t pid) {
+  if (const Process* const process = processes_.living(pid); process != nullptr)
+    recent_faults_.note_end(pid, domain_left_by(*process));
+  deaths_.on_exit(pid);
+  parking_.on_exit(pid);
+  spares_.on_exit(pid);
 }
 
 /// In a memory file where it is longer than a message.
@@ -339,10 +360,13 @@ void Agent::on_fault(const fault::Fault& fault) {
 /// Where it works, of a process with a spare. And an Xid may name who is no tenant, or none any more: of a
 /// client that is killed the line came after its end (H100).
 std::string Agent::domain_meant(const fault::Fault& fault) const {
-  if (is_of_spares_owner(fault)) {
-    const Process* const process = processes_.living(*fault.pid);
-    return process == nullptr ? fault.domain : process->domain();
-  }
+  const Process* process = fault.pid ? processes_.living(*fault.pid) : nullptr;
+  if (is_of_spares_owner(fault)) return process == nullptr ? fault.domain : process->known_domain();
+  if (process == nullptr && fault.pid) process = processes_.dying(*fault.pid);
+  // MPS's own log says where it was; all others know it of the process.
+  const bool is_its_word = process != nullptr && fault.source != fault::FaultSource::MpsLog &&
+                           !fault.domain.empty() && !process->is_known_in(fault.domain);
+  if (is_its_word) return process->known_domain();
   if (fault.source != fault::FaultSource::Xid || !fault.pid || !fault.domain.empty()) return fault.domain;
   std::string of_client = parking_.domain_of_client(*fault.pid);
   if (of_client.empty()) of_client = recent_faults_.domain_of_ended(*fault.pid);
@@ -351,11 +375,11 @@ std::string Agent::domain_meant(const fault::Fault& fault) const {
 
 /// One with a spare is a client of two: in the one that is held its old instance is still there.
 std::string Agent::domain_left_by(const Process& process) const {
-  if (!spares_.has(process.pid())) return process.domain();
+  if (!spares_.has(process.pid())) return process.known_domain();
   for (const std::string& domain : domains_.names()) {
-    if (parking_.holds(domain)) return domain;
+    if (parking_.holds(domain) && process.is_known_in(domain)) return domain;
   }
-  return process.domain();
+  return process.known_domain();
 }
 
 /// That works, in a domain of its own.
@@ -488,6 +512,7 @@ void Agent::on_gpu_opened(pid_t pid) {
   parking_.on_gpu_opened(pid);
   spares_.follow(pid);
   const Process* process = processes_.living(pid);
+  if (process != nullptr && process->known_in().empty()) look_for_new_clients();
   if (process != nullptr && !warm_standbys_.knows_server_of(process->domain())) domains_.refresh_servers();
 }
 

@@ -17,6 +17,7 @@
 #include "agent/firebreakd/strays.h"
 #include "agent/loop/server.h"
 #include "agent/loop/surroundings.h"
+#include "agent/loop/turns.h"
 #include "agent/pairs/follower.h"
 #include "agent/pairs/injections.h"
 #include "agent/pairs/pairs.h"
@@ -126,6 +127,8 @@ class Agent final : private ServerHandler {
   void on_clients_lost(const std::string& domain);
   void on_server(const std::string& domain, pid_t pid);
   void on_gpu_opened(pid_t pid);
+  uid_t user_of(pid_t pid) const;
+  void on_exit(pid_t pid);
   void tell_of(const Process& process, abi::EventKind what, std::string text);
   void on_moved(pid_t pid, const std::string& domain, const std::string& took);
   void tell_spare(pid_t pid, const SpareReport& now);
@@ -147,6 +150,11 @@ class Agent final : private ServerHandler {
   hold::Holder holder_;
   RecentFaults recent_faults_{clock_, kernel_};
   Placements placements_{{options_, loop_, domains_, tenants_, credentials_,
+                          [this](const std::vector<std::string>& pipes) { parking_.remove_pipes(pipes); },
+                          [this](pid_t pid, const std::string& domain) {
+                            const Process* const process = processes_.living(pid);
+                            return process != nullptr && process->is_known_in(domain);
+                          },
                           [this](const std::string& domain) { return parking_.is_to_fall(domain); }}};
   DescriptorBudget budget_{{tenants_, placements_, processes_}, options_.descriptors_max};
   WarmStandbys warm_standbys_{{loop_, kernel_, domains_, server_, tenants_},
@@ -180,7 +188,8 @@ class Agent final : private ServerHandler {
          detectors_.note_exception(pid, exception);
        },
        [this](const std::string& domain, bool is_to_fall) { detectors_.set_going_on(domain, is_to_fall); }}};
-  Follower follower_{{kernel_, detectors_, holder_, processes_, tenants_, teller_, parking_}};
+  Follower follower_{{kernel_, detectors_, holder_, processes_, tenants_, teller_, parking_,
+                      [this](pid_t pid) { ends_.settle(pid); }}};
   Pairs pairs_{{loop_, kernel_, clock_, detectors_, server_, tenants_, processes_, warm_standbys_, tally_,
                 records_, answers_, teller_, follower_}};
   TenantMemory memory_{{options_, loop_, manager_, shelves_, server_, tenants_, credentials_, budget_,
@@ -198,6 +207,7 @@ class Agent final : private ServerHandler {
                  }};
   Joins joins_{{options_, kernel_, clock_, domains_, server_, tenants_, processes_, credentials_, placements_,
                 budget_, warm_standbys_, records_, answers_, teller_, follower_, pairs_, memory_, deaths_}};
+  Turns ends_{loop_, clock_, [this](pid_t pid) { on_exit(pid); }};
   OrderlyShutdown shutdown_{{loop_, manager_, domains_, shelves_, server_, tenants_, processes_, placements_,
                              records_, parking_, memory_, endings_},
                             [this] { loop_.stop(); }};

@@ -15,14 +15,17 @@ struct EveryoneHasAGpu final : os::RealKernel {
 
 class AgentDying : public AgentTest {
  protected:
-  AgentDying() {
+  explicit AgentDying(Milliseconds hold = std::chrono::hours(1)) {
     agent.reset();
     AgentOptions options;
     options.socket_path = path;
     options.tenants_socket_path = tenants_path;
-    options.hold = options.fence_wait = std::chrono::hours(1);
+    options.hold = options.fence_wait = hold;
+    options.longest_hold = hold + std::chrono::hours(1);
     agent = std::move(Agent::start(options, *loop, gpus_, clock, domains, detectors, manager).value());
   }
+  /// What it holds is closed by a kernel that is still there.
+  ~AgentDying() override { agent.reset(); }
   std::optional<pair::Phase> phase() { return link::parse_status(agent->status_json()).tenant("llm")->phase; }
   /// Work of that process is known to be under way.
   void let_run(pid_t pid) {
@@ -131,6 +134,48 @@ TEST_F(AgentDying, WhoIsRefusedAfterItHasWaitedToBeginAnewLeavesNoTenant) {
   EXPECT_TRUE(std::holds_alternative<abi::Refused>(answer->message));
   EXPECT_EQ(tenants(), 0u);
   EXPECT_LT(manager.kept.size(), kept);
+}
+
+/// Of whom MPS does not name there, nobody in that domain ends for the sake of its kernels.
+class AgentDyingLiars : public AgentDying {
+ protected:
+  AgentDyingLiars() : AgentDying(std::chrono::milliseconds(20)) {}
+  /// Whether somebody else is told to end, by the time when nothing of it is held any more.
+  bool takes_along(const Peer& other, Peer& liar) {
+    Peer watcher = peer();
+    ask(watcher, abi::Subscribe{});
+    detectors.callbacks.on_gpu_opened(liar.pid());
+    let_run(liar.pid());
+    liar.end(kernel);
+    detectors.callbacks.on_exit(liar.pid());
+    for (;;) {
+      if (domains.terminations.contains(other.pid())) return true;
+      while (const auto received = watcher.receive()) {
+        const auto* event = std::get_if<abi::Event>(&received->message);
+        if (event != nullptr && event->what == abi::EventKind::Released && event->pid == liar.pid())
+          return false;
+      }
+      loop->run_once(Milliseconds(100));
+    }
+  }
+};
+
+TEST_F(AgentDyingLiars, WhoSaysThatItIsInADomainTakesNobodyAlong) {
+  auto llm = pair("llm");
+  Peer liar = peer();
+  liar.send(abi::Join{"liar", abi::Role::Active, "", "", "/mps/a"});
+  settle();
+  ASSERT_TRUE(liar.receive());
+  EXPECT_FALSE(takes_along(llm.active, liar));
+}
+
+TEST_F(AgentDyingLiars, WhomMpsNamesThereDoes) {
+  auto llm = pair("llm");
+  Peer rogue = peer();
+  rogue.send(abi::Join{"rogue", abi::Role::Active, "", "", "/mps/a"});
+  settle();
+  domains.callbacks.on_clients("a", {clock.now(), {rogue.pid()}});
+  EXPECT_TRUE(takes_along(llm.active, rogue));
 }
 
 }  // namespace

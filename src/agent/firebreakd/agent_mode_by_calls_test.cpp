@@ -170,7 +170,7 @@ TEST_F(ModeByCalls, AStrangerIsWaitedForUntilItEnds) {
 }
 
 TEST_F(ModeByCalls, WhoseEnvironmentSaysSoNeedsNoOther) {
-  Peer placed = peer("", park::mode_environment(directory.path() + "/dumps/own.pipe"));
+  Peer placed = peer("", mode_of("own"));
   join(placed, "placed", abi::Role::Active);
   detectors.callbacks.on_gpu_opened(placed.pid());
   EXPECT_THAT(prevented_by(), IsEmpty());

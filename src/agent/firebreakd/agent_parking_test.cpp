@@ -131,7 +131,7 @@ TEST_F(ParkedDomain, WhoHasTheGpuIsWaitedForLongerThanWhoBegins) {
 
 // Who follows it may come after the word that it has opened the GPU, as after an agent's restart.
 TEST_F(ParkedDomain, WhoHadTheGpuBeforeItWasFollowedIsWaitedForAsWell) {
-  Peer first = peer(), large = peer("", park::mode_environment(directory.path() + "/dumps/large.pipe"));
+  Peer first = peer(), large = peer("", mode_of("large"));
   const Process llm = start(first, "llm");
   detectors.callbacks.on_gpu_opened(large.pid());
   ask(large, abi::Adopt{"large", abi::Role::Active, large.pid()});
@@ -543,10 +543,7 @@ TEST_F(ParkedDomain, ItTakesNobodyAndTellsWhoItWas) {
 }
 
 TEST_F(ParkedDomain, WhoHasAStandbyIsHandedOverAndNothingIsFenced) {
-  const auto mode = [&](const char* name) {
-    return park::mode_environment(directory.path() + "/dumps/" + name + ".pipe");
-  };
-  Peer active(kernel, path, {}, mode("active")), standby(kernel, path, {}, mode("standby"));
+  Peer active(kernel, path, {}, mode_of("active")), standby(kernel, path, {}, mode_of("standby"));
   const os::Mapping page = join(active, "llm", abi::Role::Active);
   join(standby, "llm", abi::Role::Standby);
   ask(standby, abi::Ready{});

@@ -222,11 +222,13 @@ TEST_F(AgentSpares, WhoClaimsThatItHasLeftManyTakesNothingFromOthers) {
 
 // Of those that were there before it the next agent has nothing else to go by.
 TEST_F(AgentSpares, TheNextAgentTakesTheWordOfWhoWasThereBefore) {
-  Page page;
+  Page page, others;
   page->copies = 58;
-  Peer first = peer();
+  Peer first = peer(), second = peer();
   start_with_spare(first, "llm", page);
-  until([&] { return page->no_more_copies.load() != 0; });
+  start_with_spare(second, "other", others);
+  until([&] { return page->no_more_copies.load() != 0 && tenant("other")["spare"].is_object(); });
+  EXPECT_EQ(others->no_more_copies.load(), 0u) << "it takes nothing from others";
 }
 
 TEST_F(AgentSpares, WhoHasOneIsAskedToLeaveAParkedDomainAndThenItFalls) {

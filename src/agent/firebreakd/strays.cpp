@@ -75,7 +75,7 @@ void Strays::on_contained(pid_t pid, const std::string& what) {
   if (found == nullptr && !process->stranger) return;
   spdlog::warn("the driver contained a fault of {}, process {}: {}", words_for(*process), pid, what);
   // What UVM told of it as fatal is not: MPS answers, and an Xid that names a client has no second witness.
-  at_.recent_faults.forget(process->domain());
+  at_.recent_faults.forget(process->known_domain());
   end(found, pid, "its fault was " + what);
 }
 

@@ -283,9 +283,14 @@ void Server::serve_first_of(UserTime& its) {
 void Server::forget_times() {
   std::erase_if(time_of_users_, [this](const auto& each) {
     const auto& [user, its] = each;
-    return its.resting.empty() && its.allowance.is_whole(now()) &&
+    return its.resting.empty() && its.allowance.is_whole(now()) && its.words.is_whole(now()) &&
            !connections_of_user_.contains({Entrance::Tenants, user});
   });
+}
+
+std::optional<std::size_t> Server::may_log(const Connection& connection) {
+  UserTime* const its = time_of(connection.entrance_, connection.peer_.uid);
+  return its == nullptr ? std::optional<std::size_t>(0) : its->words.take(now());
 }
 
 /// Of one user's mistakes the log has a line a second, whatever it sends.

@@ -18,6 +18,7 @@
 #include "agent/loop/allowance.h"
 #include "agent/loop/outbox.h"
 #include "agent/loop/rights.h"
+#include "agent/loop/word_allowance.h"
 #include "ground/os/event_loop.h"
 #include "ground/os/kernel.h"
 #include "ground/os/socket.h"
@@ -150,6 +151,9 @@ class Server {
 
   /// Null when the connection is gone.
   Connection* find(std::uint64_t id);
+  /// Whether a line of the log may tell of what is asked there; and how many before it were left out. Of one
+  /// user there are so many (word_allowance.h), and of operators all.
+  std::optional<std::size_t> may_log(const Connection& connection);
   /// Calls back as if the earlier request were handled now, if who asked is still there.
   void handle(const Asker& asker, const std::function<void(Connection&)>& callback);
   void answer(const Asker& asker, const abi::Message& message) {
@@ -180,6 +184,7 @@ class Server {
     std::size_t turned_away_silently = 0;
     Monotonic next_complaint{};  ///< about what it sent
     std::size_t not_complained_of = 0;
+    WordAllowance words = {};  ///< on what it asks for
   };
 
   Status open_door(const std::string& path, Entrance entrance, os::SocketGroup group);

@@ -25,10 +25,12 @@ std::string one_word(std::string text) {
 }  // namespace
 
 Status Follower::follow(pid_t pid, const std::string& tenant, const std::string& domain,
-                        const IsStillIt& is_still_it) {
+                        const std::set<std::string>& known_in, const IsStillIt& is_still_it) {
+  at_.settle_end(pid);
   // First: what it has already, a guard, is told of at once.
   const auto added = at_.processes.add(at_.kernel, pid, tenant, domain);
   if (!added) return propagate(added);
+  for (const std::string& each : known_in) (*added)->know_in(each);
   if (is_still_it && !is_still_it()) {
     at_.processes.take_living(pid);
     return fail(ErrorCode::NotFound, fmt::format("process {} is another one by now", pid));
@@ -58,17 +60,36 @@ bool Follower::is_ours(pid_t pid) const {
   return process != nullptr && !process->stranger;
 }
 
-void Follower::on_clients(const std::string& domain, const mps::ClientList& answer) {
+bool Follower::on_clients(const std::string& domain, const mps::ClientList& answer) {
   const mps::ClientList clients{answer.asked, at_.parking.without_ours(domain, answer.pids)};
   std::erase_if(not_followed_, [&](const auto& each) {
     return each.second == domain && std::ranges::count(clients.pids, each.first) == 0;
   });
+  bool has_learnt = false;
   // First: who is named for a fault depends on who is watched.
   for (const pid_t pid : clients.pids) {
     const bool is_known = at_.processes.knows(pid) || not_followed_.contains(pid);
     if (!is_known) meet_stranger(domain, pid);
+    Process* const process = at_.processes.living(pid);
+    if (process != nullptr && learn(*process, domain)) has_learnt = true;
   }
   at_.detectors.note_clients(domain, clients);
+  return has_learnt;
+}
+
+/// MPS says where it is, whatever it has said itself.
+bool Follower::learn(Process& process, const std::string& domain) {
+  if (process.is_known_in(domain)) return false;
+  const bool was_nowhere = process.known_domain().empty();
+  process.know_in(domain);
+  Tenant* const tenant = at_.tenants.find(process.tenant());
+  if (was_nowhere) process.move_to(domain);
+  for (Member* member :
+       {tenant == nullptr ? nullptr : &tenant->active, tenant == nullptr ? nullptr : &tenant->standby}) {
+    if (was_nowhere && member != nullptr && member->pid == process.pid()) member->domain = domain;
+  }
+  at_.parking.on_known(process.pid(), domain);
+  return true;
 }
 
 void Follower::meet_stranger(const std::string& domain, pid_t pid) {
@@ -79,7 +100,7 @@ void Follower::meet_stranger(const std::string& domain, pid_t pid) {
   event.pid = pid;
   event.text = fmt::format("{} of user {} is a client of domain {}: {}", stranger.name, stranger.user, domain,
                            stranger.came);
-  const Status followed = follow(pid, "", domain);
+  const Status followed = follow(pid, "", domain, {domain});
   if (followed) {
     Process& process = *at_.processes.living(pid);
     process.stranger = std::move(stranger);

@@ -8,7 +8,10 @@
 
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "agent/endings/hold/holder.h"
 #include "agent/loop/surroundings.h"
@@ -32,24 +35,33 @@ class Follower {
     Tenants& tenants;
     Teller& teller;
     Parking& parking;
+    /// What is put off of the end of who had that number before is done first.
+    std::function<void(pid_t pid)> settle_end = [](pid_t) {};
   };
   explicit Follower(Knows knows) : at_(knows) {}
 
   /// Whether a number is still of the process that is meant. Asked once that is open, so that the number
   /// means no other one from then on.
   using IsStillIt = std::function<bool()>;
-  /// `tenant`: empty for a stranger. NotFound: there is no such process, or another one has the number.
+  /// `tenant`: empty for a stranger. `known_in`: Process::known_in(). NotFound: there is no such process, or
+  /// another one has the number.
   Status follow(pid_t pid, const std::string& tenant, const std::string& domain,
-                const IsStillIt& is_still_it = nullptr);
+                const std::set<std::string>& known_in, const IsStillIt& is_still_it = nullptr);
   /// Its active's heartbeats, where it has any: without them a long step cannot be told from a hang.
   void follow_progress(const Tenant& tenant);
-  /// All clients of a domain, as MPS names them.
-  void on_clients(const std::string& domain, const mps::ClientList& clients);
+  /// All clients of a domain, as MPS names them. Whether anything has come to be known by it.
+  bool on_clients(const std::string& domain, const mps::ClientList& clients);
+  /// Pipes of its core dumps, which go with it.
+  void give_pipes(pid_t pid, std::vector<std::string> paths) {
+    at_.parking.give_pipes(pid, std::move(paths));
+  }
+  void remove_pipes(const std::vector<std::string>& paths) { at_.parking.remove_pipes(paths); }
   /// Whether that is a tenant's process.
   bool is_ours(pid_t pid) const;
 
  private:
   void meet_stranger(const std::string& domain, pid_t pid);
+  bool learn(Process& process, const std::string& domain);
   Stranger describe_stranger(pid_t pid) const;
 
   Knows at_;

@@ -64,17 +64,18 @@ bool is_trap(const fault::CoreDumpException& exception) {
 
 }  // namespace
 
-Parking::~Parking() {
-  end();
-  // Those of processes that are in the mode by calls say so to the next agent.
-  for (const auto& [who, dumper] : dumpers_) {
-    if (!dumper.path.empty() && !is_by_calls(dumper.path)) (void)os::remove_file(dumper.path);
-  }
-}
+Parking::~Parking() { end_clients(); }
 
-void Parking::end() {
+void Parking::end_clients() {
   looking_.cancel();
   for (auto& [domain, place] : places_) end_client(place);
+}
+
+/// The domains end with us, and nobody is left who could dump.
+void Parking::end() {
+  end_clients();
+  for (const auto& [who, dumper] : dumpers_) remove_pipes({dumper.path, dumper.offered});
+  for (const auto& [pid, paths] : pipes_of_) remove_pipes(paths);
 }
 
 void Parking::begin() {
@@ -166,7 +167,7 @@ Status Parking::start_client(const std::string& domain, Place& place) {
   callbacks.on_exit = [this, domain] { on_client_exit(domain); };
   auto client = ParkingClient::start({at_.options, at_.loop, at_.kernel, at_.starter}, std::move(callbacks),
                                      {domain, fmt::format("firebreak-park-{}-{}", domain, name), *path},
-                                     budget_, at_.domains.environment(domain));
+                                     budgets_.whole(), at_.domains.environment(domain));
   if (!client) return propagate(client);
   place.client = std::move(*client);
   return {};
@@ -202,11 +203,21 @@ void Parking::read_rest_of_client(const std::string& domain) {
 
 void Parking::follow(pid_t pid, const std::string& domain) {
   if (!is_on()) return empty_pipes_of(pid);
-  if (!places_.contains(domain)) return;
+  if (!places_.contains(domain) || !is_known_in(pid, domain)) return;
   Dumper& dumper = dumpers_[{pid, domain}] = Dumper{};
   dumper.since = at_.clock.now();
   dumper.has_gpu = with_gpu_.contains(pid);
-  look_at({pid, domain}, dumper, at_.processes.tenant_of(pid).empty());
+  // Who has come to the GPU has begun its program.
+  look_at({pid, domain}, dumper, dumper.has_gpu || at_.processes.tenant_of(pid).empty());
+}
+
+void Parking::on_known(pid_t pid, const std::string& domain) {
+  if (is_on() && !dumpers_.contains({pid, domain})) follow(pid, domain);
+}
+
+bool Parking::is_known_in(pid_t pid, const std::string& domain) const {
+  const Process* const process = at_.processes.living(pid);
+  return process != nullptr && process->is_known_in(domain);
 }
 
 void Parking::on_gpu_opened(pid_t pid) {
@@ -272,6 +283,7 @@ void Parking::read_what_is_left(const InDomain& who) {
 
 void Parking::on_exit(pid_t pid) {
   with_gpu_.erase(pid);
+  if (const auto its = pipes_of_.extract(pid)) remove_pipes(its.mapped());
   std::erase_if(emptied_, [pid](const auto& each) { return each.second.pid == pid; });
   std::vector<InDomain> let_out;
   for (const auto& [who, dumper] : dumpers_) {
@@ -697,7 +709,7 @@ std::vector<pid_t> Parking::who_works_in(const std::string& domain) const {
   std::vector<pid_t> all;
   for (const auto& [name, tenant] : at_.tenants.all()) {
     const pid_t active = tenant->active.pid;
-    if (active == 0 || tenant->active.domain != domain) continue;
+    if (active == 0 || tenant->active.domain != domain || !is_known_in(active, domain)) continue;
     const auto its = dumpers_.find({active, domain});
     const bool has_begun = its != dumpers_.end() && its->second.has_begun();
     if (has_begun || at_.spares.may_work_in(active, domain)) all.push_back(active);
@@ -813,7 +825,7 @@ void Parking::let_leave(const std::string& domain, const Place& place) {
   Place& its = places_[domain];
   for (const auto& [name, tenant] : at_.tenants.all()) {
     const Member& active = tenant->active;
-    if (active.pid == 0 || active.domain != domain) continue;
+    if (active.pid == 0 || active.domain != domain || !is_known_in(active.pid, domain)) continue;
     if (place.state.is_culprit(active.pid)) continue;
     const bool has_standby = tenant->pair.standby == pair::Standby::Ready;
     if (has_standby && callbacks_.hand_over(name)) continue;

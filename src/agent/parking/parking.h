@@ -83,14 +83,21 @@ class Parking {
   std::string new_dump_path(const std::string& domain, uid_t user, std::uint64_t connection);
   /// That connection is gone, and whoever it has asked for has come by now, or never will.
   void on_closed(std::uint64_t connection);
+  /// Those pipes are that process's, and go with it.
+  void give_pipes(pid_t pid, std::vector<std::string> paths);
+  /// Of who does not come any more.
+  void remove_pipes(const std::vector<std::string>& paths);
   /// Where a process is to dump to that is none of those, and puts itself into the mode by the driver's
   /// calls. Empty: it need not, or is in it. NotYet: nobody knows it as a client so far.
   Result<std::string> offer_pipe(pid_t pid, uid_t user);
   /// It says that it has done so, or why it cannot. What it says binds itself alone: who says so and is not
   /// in the mode stands still until its domain falls.
   void on_mode_by_calls(pid_t pid, const std::string& why_not);
-  /// A process in that domain, ours or not, from now on.
+  /// A process in that domain, ours or not, from now on. One that is not known there is in nobody's way, and
+  /// its dump is nobody's, until on_known().
   void follow(pid_t pid, const std::string& domain);
+  /// It has come to be known in that domain (Process::is_known_in()).
+  void on_known(pid_t pid, const std::string& domain);
   /// It has initialised CUDA, so that its environment is what its program has.
   void on_gpu_opened(pid_t pid);
   void on_exit(pid_t pid);
@@ -188,6 +195,9 @@ class Parking {
     int turns = 0;  ///< of other domains' parking clients, in this life of the domain
   };
 
+  bool is_known_in(pid_t pid, const std::string& domain) const;
+  /// What the dumps of that process's user may take of our memory.
+  std::shared_ptr<park::DumpBudget> budget_of(pid_t pid);
   bool is_on() const { return at_.options.park > Milliseconds(0); }
   Result<std::string> new_pipe_path(const std::string& begin);
   Status make_pipe(const std::string& path, uid_t user);
@@ -203,9 +213,11 @@ class Parking {
   void forget_given_up();
   void take_its_word(const InDomain& who, Dumper& dumper);
   void enter_by_calls(const InDomain& who, Dumper& dumper, const std::string& path);
-  Result<park::DumpPipe> pipe_at(const std::string& path);
+  Result<park::DumpPipe> pipe_at(const std::string& path, pid_t pid);
   void withdraw(Dumper& dumper);
-  void remove_pipes_of_the_dead() const;
+  void remove_pipes_of_the_dead();
+  void remove_pipes_of_nobody();
+  void end_clients();
   void enter(const InDomain& who, Dumper& dumper, std::string path);
   void look_after_clients();
   Status start_client(const std::string& domain, Place& place);
@@ -220,7 +232,7 @@ class Parking {
   void empty_pipes_of(pid_t pid);
   void begin_to_empty(pid_t pid, const std::string& path);
   void empty(const std::string& path);
-  pid_t other_with(const std::string& path, pid_t pid) const;
+  pid_t other_with(const std::string& path, const InDomain& who) const;
   bool is_its_pipe(pid_t pid, const std::string& path) const;
   void open_pipe(const InDomain& who, Dumper& dumper);
   void outlive(const InDomain& who, Dumper& dumper, bool was_read);
@@ -285,9 +297,12 @@ class Parking {
   std::set<std::string> wrongly_marked_;    ///< domains, by their files, which cannot be put right
   std::map<std::string, Emptied> emptied_;  ///< by their paths
   std::map<std::string, Given> given_;      ///< likewise
-  std::set<pid_t> with_gpu_;                ///< who has opened it, whether or not we follow it yet
+  std::map<pid_t, std::vector<std::string>> pipes_of_;
+  std::vector<std::string> pipes_before_;  ///< of an agent before: nobody knows yet whose they are
+  os::Watch claiming_;
+  std::set<pid_t> with_gpu_;  ///< who has opened it, whether or not we follow it yet
   ParkedIncidents incidents_;
-  std::shared_ptr<park::DumpBudget> budget_ = std::make_shared<park::DumpBudget>(at_.options.dumps_bytes_max);
+  park::DumpBudgets budgets_{at_.options.dumps_bytes_max};
   unsigned next_pipe_ = 1;
   Monotonic may_start_{};  ///< the parking clients
   os::Watch looking_;

@@ -105,7 +105,10 @@ Result<std::string> Parking::offer_pipe(pid_t pid, uid_t user) {
 /// Whoever opens it stands still until somebody reads: so there is a reader from the beginning, whatever
 /// comes of the word of who is in the mode.
 void Parking::await_dump_in(const std::string& path, std::uint64_t connection) {
-  auto pipe = park::DumpPipe::open(at_.kernel, path, budget_);
+  const auto file = os::find_file(path);
+  const auto facts = file ? os::facts_of(*file) : propagate(file);
+  const uid_t user = facts ? facts->owner : uid_t{0};  // whose process it is for
+  auto pipe = park::DumpPipe::open(at_.kernel, path, budgets_.of(user));
   if (!pipe) return spdlog::error("{} cannot be read: {}", path, to_string(pipe.error()));
   Given& given = given_[path];
   given.connection = connection;
@@ -175,14 +178,41 @@ bool Parking::is_by_calls(const std::string& path) {
   return path.substr(path.rfind('/') + 1).starts_with(by_calls);
 }
 
-/// Of processes that ended while no agent was there.
-void Parking::remove_pipes_of_the_dead() const {
+/// Of processes that ended while no agent was there. Whose the others are is known once who lives is
+/// followed.
+void Parking::remove_pipes_of_the_dead() {
   for (const std::string& name :
        at_.kernel.list_directory(at_.options.dump_directory).value_or(std::vector<std::string>())) {
-    if (!is_by_calls(name)) continue;
-    const pid_t pid = std::atoi(name.c_str() + by_calls.size());
     const std::string path = at_.options.dump_directory + "/" + name;
+    if (!is_by_calls(name)) {
+      if (name.ends_with(".pipe")) pipes_before_.push_back(path);
+      continue;
+    }
+    const pid_t pid = std::atoi(name.c_str() + by_calls.size());
     if (pipe_by_calls(pid) != path) (void)os::remove_file(path);
+  }
+  claiming_ = at_.loop.after_or_now(at_.options.returns_within, [this] { remove_pipes_of_nobody(); });
+}
+
+/// Whoever was told to come by the agent before has come by now, or does not.
+void Parking::remove_pipes_of_nobody() {
+  if (std::ranges::any_of(dumpers_, [](const auto& each) { return each.second.is_in_doubt; })) {
+    claiming_ = at_.loop.after_or_now(doubt_limit, [this] { remove_pipes_of_nobody(); });
+    return;
+  }
+  for (const std::string& path : std::exchange(pipes_before_, {})) {
+    const bool is_somebodys = std::ranges::any_of(
+        dumpers_, [&](const auto& each) { return each.second.path == path || each.second.offered == path; });
+    if (!is_somebodys) (void)os::remove_file(path);
+  }
+}
+
+void Parking::give_pipes(pid_t pid, std::vector<std::string> paths) { pipes_of_[pid] = std::move(paths); }
+
+void Parking::remove_pipes(const std::vector<std::string>& paths) {
+  for (const std::string& path : paths) {
+    given_.erase(path);
+    (void)os::remove_file(path);
   }
 }
 
@@ -229,8 +259,8 @@ void Parking::take_its_word(const InDomain& who, Dumper& dumper) {
   enter_by_calls(InDomain(who), dumper, path);
 }
 
-/// The path is the process's own word: only a pipe in our folder itself, and its user's. The agent before may
-/// have taken it away.
+/// The path is the process's own word: only a pipe in our folder itself, and its user's. None is made for it,
+/// so that whatever is there has the name that an agent gave it.
 bool Parking::is_its_pipe(pid_t pid, const std::string& path) const {
   const std::string ours = at_.options.dump_directory + "/";
   if (!path.starts_with(ours)) return false;
@@ -239,7 +269,6 @@ bool Parking::is_its_pipe(pid_t pid, const std::string& path) const {
   const auto status = at_.kernel.read_file(os::proc_folder(pid) + "/status");
   const auto user = os::user_in(status.value_or(""));
   if (!is_in_it || !user) return false;
-  if (!os::is_there(path) && os::make_fifo(path)) (void)give(path, *user);
   return os::is_fifo_of(path, *user);
 }
 
@@ -249,10 +278,18 @@ void Parking::look_at(const InDomain& who, Dumper& dumper, bool for_good) {
   const auto environment = at_.kernel.read_memory_file(os::proc_folder(pid) + "/environ");
   const bool is_not_answered = !environment && environment.error().code == ErrorCode::Timeout;
   if (is_not_answered && (at_.clock.now() - dumper.since <= doubt_limit || dumper.is_out)) return;
+  const auto spare = SpareEnvironment::in(environment.value_or(""));
   std::string path = environment ? park::dump_path_in(*environment) : std::string();
+  bool has_spare = false;
+  for (std::size_t i = 0; spare && i < spare->dumps.size(); ++i) {
+    const bool is_of_it = at_.domains.with_pipe_directory(spare->domains[i]) == domain;
+    if (spare->dumps[i].empty() || !is_of_it) continue;
+    path = spare->dumps[i];
+    has_spare = true;
+  }
   if (std::string by_its_calls = path.empty() ? pipe_by_calls(pid) : std::string(); !by_its_calls.empty())
     (os::is_marked_fifo(by_its_calls) ? path : dumper.offered) = by_its_calls;
-  const pid_t other = other_with(path, pid);
+  const pid_t other = other_with(path, who);
   if (other != 0 || !is_its_pipe(pid, path)) {
     if (!for_good && other == 0) return;
     dumper.is_in_doubt = is_not_answered;
@@ -263,11 +300,12 @@ void Parking::look_at(const InDomain& who, Dumper& dumper, bool for_good) {
                      other == 0 ? "" : " with a pipe of its own, but has that of " + name_of(other), domain));
     return;
   }
+  dumper.has_spare = has_spare;
   enter(who, dumper, path);
-  const auto spare = SpareEnvironment::in(environment.value_or(""));
   for (std::size_t i = 0; spare && i < spare->dumps.size(); ++i) {
     const std::string its = at_.domains.with_pipe_directory(spare->domains[i]);
-    if (!is_its_pipe(pid, spare->dumps[i]) || !places_.contains(its)) continue;
+    if (its == domain || !places_.contains(its) || !is_known_in(pid, its)) continue;
+    if (!is_its_pipe(pid, spare->dumps[i]) || other_with(spare->dumps[i], {pid, its}) != 0) continue;
     Dumper& there = dumpers_[{pid, its}];
     there.path = spare->dumps[i];
     there.has_gpu = dumper.has_gpu;
@@ -278,9 +316,9 @@ void Parking::look_at(const InDomain& who, Dumper& dumper, bool for_good) {
 }
 
 /// A child has its parent's environment: nobody would know whose a dump is. 0: nobody has that pipe.
-pid_t Parking::other_with(const std::string& path, pid_t pid) const {
+pid_t Parking::other_with(const std::string& path, const InDomain& who) const {
   const auto found = std::ranges::find_if(dumpers_, [&](const auto& each) {
-    return !path.empty() && each.first.first != pid && each.second.path == path;
+    return !path.empty() && each.first != who && each.second.path == path;
   });
   return found == dumpers_.end() ? 0 : found->first.first;
 }
@@ -312,11 +350,16 @@ void Parking::empty_pipes_of(pid_t pid) {
   }
 }
 
+std::shared_ptr<park::DumpBudget> Parking::budget_of(pid_t pid) {
+  const auto status = at_.kernel.read_file(os::proc_folder(pid) + "/status");
+  return budgets_.of(os::user_in(status.value_or("")).value_or(uid_t{0}));
+}
+
 void Parking::begin_to_empty(pid_t pid, const std::string& path) {
   Emptied& its = emptied_[path];
   its.pid = pid;
   its.watch.cancel();
-  auto pipe = park::DumpPipe::open(at_.kernel, path, budget_);
+  auto pipe = park::DumpPipe::open(at_.kernel, path, budget_of(pid));
   if (!pipe)
     return spdlog::error("the core dump of process {} cannot be read: {}", pid, to_string(pipe.error()));
   its.pipe = std::move(*pipe);
@@ -340,17 +383,17 @@ void Parking::enter(const InDomain& who, Dumper& dumper, std::string path) {
 }
 
 /// That which was opened when it was given out may have something in it already.
-Result<park::DumpPipe> Parking::pipe_at(const std::string& path) {
+Result<park::DumpPipe> Parking::pipe_at(const std::string& path, pid_t pid) {
   const auto given = given_.find(path);
   if (given == given_.end() || given->second.is_emptied)
-    return park::DumpPipe::open(at_.kernel, path, budget_);
+    return park::DumpPipe::open(at_.kernel, path, budget_of(pid));
   Result<park::DumpPipe> pipe = std::move(*given->second.pipe);
   given_.erase(given);
   return pipe;
 }
 
 void Parking::open_pipe(const InDomain& who, Dumper& dumper) {
-  auto pipe = pipe_at(dumper.path);
+  auto pipe = pipe_at(dumper.path, who.first);
   if (!pipe) {
     spdlog::error("the core dump of process {} cannot be read: {}", who.first, to_string(pipe.error()));
     return;

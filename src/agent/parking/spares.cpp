@@ -143,8 +143,11 @@ void Spares::count_left(const std::vector<Rule>& now) {
     const bool is_anew = before != rules_before_.end() && before->rule != abi::DomainRule::Open &&
                          each.rule == abi::DomainRule::Open;
     if (!is_anew) continue;
+    const std::string domain = at_.domains.with_pipe_directory(each.pipe_directory);
     for (auto& [pid, followed] : followed_) {
-      if (followed.view && followed.view->is_of(each.pipe_directory)) ++followed.left_instances;
+      const Process* const process = at_.processes.living(pid);
+      const bool was_there = process != nullptr && process->is_known_in(domain);
+      if (was_there && followed.view && followed.view->is_of(each.pipe_directory)) ++followed.left_instances;
     }
   }
   rules_before_ = now;
@@ -196,7 +199,7 @@ void Spares::search_page(pid_t pid, Followed& followed) {
   if (!followed.view) return;
   const std::uint32_t copies = std::min(followed.view->copies(), left_instances_max + copies_in_use);
   if (at_.clock.now() - began_ < beginning && copies > copies_in_use)
-    followed.left_instances = copies - copies_in_use;
+    followed.said_to_have_left = copies - copies_in_use;
   if (std::exchange(followed.is_to_leave, false)) followed.view->ask_to_leave();
 }
 
@@ -232,7 +235,7 @@ void Spares::look_at(pid_t pid, Followed& followed, const std::vector<Rule>& rul
                         view.redone()};
   const std::string domain = at_.domains.with_pipe_directory(view.active_domain());
   const Process* const process = at_.processes.living(pid);
-  const bool has_moved = process != nullptr && !domain.empty() && process->domain() != domain;
+  const bool has_moved = process != nullptr && process->is_known_in(domain) && process->domain() != domain;
   if ((!has_moved && now == followed.told) || !may_tell(followed)) return;
   if (has_moved) callbacks_.on_moved(pid, domain, view.last_move());
   if (now == followed.told) return;
@@ -246,7 +249,8 @@ void Spares::refresh() {
   count_left(now);
   const bool no_more_copies = left_instances() >= left_instances_max;
   for (const auto& [pid, followed] : followed_) {
-    if (followed.view) followed.view->set_no_more_copies(no_more_copies);
+    const bool has_left_many = followed.left_instances + followed.said_to_have_left >= left_instances_max;
+    if (followed.view) followed.view->set_no_more_copies(no_more_copies || has_left_many);
   }
   std::vector<pid_t> pids;  // whoever is told may end one
   for (const auto& [pid, followed] : followed_) pids.push_back(pid);

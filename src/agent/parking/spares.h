@@ -138,7 +138,9 @@ class Spares {
     std::optional<SpareView> view;
     SpareReport told;
     std::uint32_t left_instances = 0;  ///< whose domains have fallen, in its process
-    bool is_to_leave = false;          ///< asked before it had a page
+    /// And before this agent came, by its own word: that counts for itself alone.
+    std::uint32_t said_to_have_left = 0;
+    bool is_to_leave = false;  ///< asked before it had a page
     /// A process may have very many descriptors and no page.
     Nanoseconds between_searches{};
     Monotonic next_search{};

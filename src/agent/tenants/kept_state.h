@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -43,6 +44,7 @@ struct KeptProcess {
   std::string domain;
   bool has_left = false;  ///< it is dead, and in no role any more
   hold::Traces traces;
+  std::set<std::string> known_in = {};  ///< domains (Process::known_in()); agents before kept none
   friend bool operator==(const KeptProcess&, const KeptProcess&) = default;
 };
 

@@ -95,15 +95,24 @@ Placement Placements::take(const std::string& tenant, abi::Role role, const std:
   }
   Placement placement = std::move(*found);
   placements_.erase(found);
+  placement.known_in.insert(placement.domain);
+  if (!placement.spare_domain.empty()) placement.known_in.insert(placement.spare_domain);
   return placement;
+}
+
+void Placements::add_pipes(std::uint64_t connection, const std::vector<std::string>& pipes) {
+  const auto found = std::ranges::find(placements_, connection, &Placement::connection);
+  if (found != placements_.end()) found->pipes.insert(found->pipes.end(), pipes.begin(), pipes.end());
 }
 
 /// With the token of whom nothing else is known.
 void Placements::forget(std::uint64_t connection) {
   std::set<std::string> gone;
   std::erase_if(placements_, [&](const Placement& each) {
-    if (each.connection == connection) gone.insert(each.tenant);
-    return each.connection == connection;
+    if (each.connection != connection) return false;
+    gone.insert(each.tenant);
+    at_.remove_pipes(each.pipes);
+    return true;
   });
   for (const std::string& tenant : gone) {
     if (!at_.tenants.contains(tenant) && !has(tenant)) at_.credentials.forget(tenant);
@@ -165,7 +174,9 @@ Result<std::string> Placements::domain_for(const std::string& tenant, abi::Role 
     sites.push_back({report.name, report.gpu, report.takes_clients() && !is_to_fall,
                      is_to_fall ? "parked" : state_in_words(report), 0});
     for (const auto& [name, other] : at_.tenants.all()) {
-      if (other->active.pid != 0 && other->active.domain == report.name) ++sites.back().actives;
+      const Member& active = other->active;
+      const bool is_there = active.pid != 0 && active.domain == report.name;
+      if (is_there && at_.is_known_in(active.pid, report.name)) ++sites.back().actives;
     }
     // Many that are started at once are all told before the first of them is there.
     for (const Placement& each : placements_) {

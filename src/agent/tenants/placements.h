@@ -27,6 +27,9 @@ struct Placement {
   std::string domain;
   mps::ClientLimits limits;
   std::string spare_domain = {};  ///< of its spare driver instance; empty: it has none, or has been started
+  std::vector<std::string> pipes = {};  ///< that were made for its core dumps
+  std::set<std::string> known_in =
+      {};  ///< the domains that the agent has told it; of who was told nothing none
 };
 
 /// One a connection. Belongs to the loop's thread.
@@ -38,6 +41,13 @@ class Placements {
     Domains& domains;
     Tenants& tenants;
     Credentials& credentials;
+    /// Nobody comes to whom these were given.
+    std::function<void(const std::vector<std::string>& pipes)> remove_pipes =
+        [](const std::vector<std::string>&) {};
+    /// Whether a process is in that domain by more than its own word (Process::is_known_in()).
+    std::function<bool(pid_t pid, const std::string& domain)> is_known_in = [](pid_t, const std::string&) {
+      return true;
+    };
     /// After an exception MPS takes a domain for well whose clients run on (Parking::is_to_fall()).
     std::function<bool(const std::string& domain)> is_to_fall = [](const std::string&) { return false; };
   };
@@ -49,6 +59,8 @@ class Placements {
   /// In the place of that connection's before. The tenant is that user's where it is nobody's yet.
   /// `agent_returns_ms`: how long it waits for the next agent.
   Result<abi::Placed> put(Placement placement, uid_t user, std::uint32_t agent_returns_ms);
+  /// Of its core dumps, for who comes to it; they go where nobody does.
+  void add_pipes(std::uint64_t connection, const std::vector<std::string>& pipes);
   /// Where such a process runs that has come now: where it was told to, however the domains are by now. One
   /// that was told nothing, as in a container, runs in the domain whose pipe directory it has; where that is
   /// none of ours, it is taken to run where it would be told to.

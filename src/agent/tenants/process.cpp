@@ -90,9 +90,11 @@ Result<Process*> Processes::add(os::Kernel& kernel, pid_t pid, const std::string
   return place.get();
 }
 
-Process& Processes::add_dead(pid_t pid, const std::string& tenant, const std::string& domain) {
+Process& Processes::add_dead(pid_t pid, const std::string& tenant, const std::string& domain,
+                             const std::set<std::string>& known_in) {
   auto& place = dying_[pid];
   place = std::make_unique<Process>(pid, tenant, domain, os::Fd());
+  for (const std::string& each : known_in) place->know_in(each);
   place->become(ProcessState::Dying);
   return *place;
 }

@@ -76,7 +76,16 @@ class Process {
 
   pid_t pid() const { return pid_; }
   const std::string& tenant() const { return tenant_; }  ///< empty: a stranger has none
+  /// Where it is taken to be, by its own word or by where it would have been placed: for what concerns
+  /// itself.
   const std::string& domain() const { return domain_; }
+  /// Whether it may be a client there by more than its own word: the agent placed it there, or MPS has named
+  /// it. Nothing that it does counts for others in any other domain.
+  bool is_known_in(const std::string& domain) const { return known_in_.contains(domain); }
+  void know_in(const std::string& domain) { known_in_.insert(domain); }
+  const std::set<std::string>& known_in() const { return known_in_; }
+  /// domain(), where it is known there; else empty.
+  std::string known_domain() const { return is_known_in(domain_) ? domain_ : std::string(); }
   /// It works there from now on, with its spare driver instance.
   void move_to(const std::string& domain) { domain_ = domain; }
   /// The only one of ours but for the detectors', which know no Process; who keeps it may outlive this
@@ -103,6 +112,7 @@ class Process {
   pid_t pid_;
   std::string tenant_;
   std::string domain_;
+  std::set<std::string> known_in_;
   std::shared_ptr<const os::Fd> pidfd_;  ///< to none: it was dead when the agent came
   std::string control_group_;
   ProcessState state_ = ProcessState::Starting;
@@ -117,7 +127,8 @@ class Processes {
   /// NotFound: there is none.
   Result<Process*> add(os::Kernel& kernel, pid_t pid, const std::string& tenant, const std::string& domain);
   /// One that ended before anybody followed it: it is Dying.
-  Process& add_dead(pid_t pid, const std::string& tenant, const std::string& domain);
+  Process& add_dead(pid_t pid, const std::string& tenant, const std::string& domain,
+                    const std::set<std::string>& known_in);
 
   /// Null: there is none. Until it is taken.
   Process* living(pid_t pid) const { return find(living_, pid); }

@@ -79,7 +79,7 @@ TEST_F(ProcessesTest, OneIsLivingUntilItDiesAndDyingUntilItIsTaken) {
 
 // Its number may be another's while its last kernels are waited for.
 TEST_F(ProcessesTest, ANumberIsOfADeadOneAndOfALivingOneAtOnce) {
-  Process& dead = processes.add_dead(pid, "llm", "a");
+  Process& dead = processes.add_dead(pid, "llm", "a", {});
   Process* next = processes.add(kernel, pid, "other", "b").value();
   EXPECT_EQ(processes.dying(pid), &dead);
   EXPECT_EQ(processes.living(pid), next);
@@ -120,11 +120,11 @@ TEST_F(ProcessesTest, ItsControlGroupIsKnownAfterItsEnd) {
   processes.take_dying(pid);
   EXPECT_EQ(processes.control_group_of(pid), own);
   for (pid_t other = 1; other < static_cast<pid_t>(Processes::most_remembered); ++other) {
-    processes.add_dead(pid + other, "llm", "a");
+    processes.add_dead(pid + other, "llm", "a", {});
     processes.take_dying(pid + other);
   }
   EXPECT_EQ(processes.control_group_of(pid), own);
-  processes.add_dead(pid + 1, "llm", "a");
+  processes.add_dead(pid + 1, "llm", "a", {});
   processes.take_dying(pid + 1);
   EXPECT_EQ(processes.control_group_of(pid), "") << "and is not remembered for ever";
   EXPECT_NE(own, "");

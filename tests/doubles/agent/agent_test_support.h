@@ -143,20 +143,27 @@ struct AgentTest : testing::Test {
     settle();
     auto received = peer.receive();
     EXPECT_TRUE(received.has_value());
+    if (const auto* adopt = std::get_if<abi::Adopt>(&message)) be_named(static_cast<pid_t>(adopt->pid));
     return received ? std::move(received->message) : abi::Message{};
+  }
+  /// By MPS, as a client of where it was expected.
+  void be_named(pid_t pid) {
+    const auto its = detectors.targets.find(pid);
+    if (its != detectors.targets.end()) domains.callbacks.on_clients(its->second.domain, {clock.now(), {pid}});
   }
   std::string refusal(Peer& peer, const abi::Message& message, int descriptor = -1) {
     const abi::Message answer = ask(peer, message, descriptor);
     const auto* refused = std::get_if<abi::Refused>(&answer);
     return refused == nullptr ? "(not refused)" : refused->reason;
   }
-  /// Joins and returns the tenant's shared page.
+  /// Joins, is named by MPS as a client of where it was expected, and returns the tenant's shared page.
   os::Mapping join(Peer& peer, const std::string& tenant, abi::Role role) {
     peer.send(abi::Join{tenant, role});
     settle();
     auto received = peer.receive();
     EXPECT_TRUE(received && std::holds_alternative<abi::Joined>(received->message) &&
                 received->descriptors.size() == 1);
+    be_named(peer.pid());
     return std::move(os::Mapping::of_file(received->descriptors.at(0).get(), sizeof(abi::SharedPage),
                                           os::Protection::ReadWrite)
                          .value());

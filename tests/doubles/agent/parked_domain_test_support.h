@@ -76,6 +76,7 @@ class ParkedDomain : public AgentTest {
     options.parking_client = client;
     options.dump_directory = directory.path() + "/dumps";
     options.dumps_bytes_max = dumps_bytes_max;
+    options.returns_within = returns_within;
     agent = start_agent(options);
     until([&] { return parking("a")["state"] == "ready" && parking("b")["state"] == "ready"; });
   }
@@ -179,6 +180,12 @@ class ParkedDomain : public AgentTest {
     });
   }
 
+  /// Of a process that is in the mode, with a pipe of that name that is there.
+  Environment mode_of(const std::string& name) {
+    const std::string pipe = directory.path() + "/dumps/" + name + ".pipe";
+    EXPECT_TRUE(os::make_fifo(pipe));
+    return park::mode_environment(pipe);
+  }
   /// Of two new clients of domain a one dumps: nothing of it is read, since the other has not begun.
   void expect_to_wait_for_all_to_begin() {
     Peer first = peer(), second = peer();
@@ -202,7 +209,8 @@ class ParkedDomain : public AgentTest {
 
   std::optional<Writer> of_culprit;
   std::size_t dumps_bytes_max = std::size_t{1} << 20;  ///< of the agents that begin() starts
-  bool opens_gpu = true;                               ///< whoever is started
+  Milliseconds returns_within = AgentOptions{}.returns_within;
+  bool opens_gpu = true;  ///< whoever is started
 
  private:
   std::vector<std::string> told_so_far_;

@@ -26,9 +26,23 @@ constexpr std::size_t bytes_a_read = std::size_t{1} << 20;
 }  // namespace
 
 std::size_t DumpBudget::take(std::size_t wanted_bytes) {
-  const std::size_t taken = std::min(wanted_bytes, left_bytes_);
+  const std::size_t wanted = std::min(wanted_bytes, left_bytes_);
+  const std::size_t taken = whole_ == nullptr ? wanted : whole_->take(wanted);
   left_bytes_ -= taken;
   return taken;
+}
+
+void DumpBudget::give_back(std::size_t bytes) {
+  left_bytes_ += bytes;
+  if (whole_ != nullptr) whole_->give_back(bytes);
+}
+
+std::shared_ptr<DumpBudget> DumpBudgets::of(uid_t user) {
+  if (auto known = of_users_[user].lock()) return known;
+  std::erase_if(of_users_, [](const auto& each) { return each.second.expired(); });
+  auto made = std::make_shared<DumpBudget>(bytes_ - bytes_ / 4, whole_);
+  of_users_[user] = made;
+  return made;
 }
 
 BudgetedBytes& BudgetedBytes::operator=(BudgetedBytes&& other) noexcept {

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -18,12 +21,29 @@ namespace firebreak::park {
 class DumpBudget {
  public:
   explicit DumpBudget(std::size_t bytes = std::size_t{1} << 30) : left_bytes_(bytes) {}
+  /// A part of another one, which has to have room as well.
+  DumpBudget(std::size_t bytes, std::shared_ptr<DumpBudget> whole)
+      : left_bytes_(bytes), whole_(std::move(whole)) {}
   /// As many as there are, `wanted_bytes` at most.
   std::size_t take(std::size_t wanted_bytes);
-  void give_back(std::size_t bytes) { left_bytes_ += bytes; }
+  void give_back(std::size_t bytes);
 
  private:
   std::size_t left_bytes_;
+  std::shared_ptr<DumpBudget> whole_;  ///< null: it is one
+};
+
+/// The same for several users, of whom none takes the room of all: a quarter stays for the others.
+class DumpBudgets {
+ public:
+  explicit DumpBudgets(std::size_t bytes) : bytes_(bytes), whole_(std::make_shared<DumpBudget>(bytes)) {}
+  std::shared_ptr<DumpBudget> of(uid_t user);
+  const std::shared_ptr<DumpBudget>& whole() const { return whole_; }
+
+ private:
+  std::size_t bytes_;
+  std::shared_ptr<DumpBudget> whole_;
+  std::map<uid_t, std::weak_ptr<DumpBudget>> of_users_;
 };
 
 /// Bytes that count against a budget, until this goes. The first 64 do not: they say how long the dump is.

@@ -258,5 +258,16 @@ TEST_F(DumpPipeTest, SomethingElseOfThatNameIsRefused) {
   EXPECT_FALSE(DumpPipe::open(kernel_, path));
 }
 
+TEST(DumpBudgetsTest, NoUserTakesTheRoomOfAll) {
+  DumpBudgets budgets(1'000);
+  const auto alice = budgets.of(1), mallory = budgets.of(2);
+  EXPECT_EQ(mallory->take(5'000), 750u);
+  EXPECT_EQ(mallory->take(1), 0u);
+  EXPECT_EQ(budgets.of(2)->take(1), 0u) << "asked for again, it is the same";
+  EXPECT_EQ(alice->take(5'000), 250u) << "all together have no more than all";
+  mallory->give_back(750);
+  EXPECT_EQ(alice->take(5'000), 500u);
+}
+
 }  // namespace
 }  // namespace firebreak::park

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+/// A process that says of itself that it is in a domain where it is not: nothing follows for those who are.
+/// It is there once MPS names it as a client, or once the agent has placed it there.
+#include <filesystem>
+#include <new>
+#include <regex>
+#include <set>
+
+#include "shared/abi/spare_page.h"
+#include "tests/doubles/agent/parked_domain_test_support.h"
+
+namespace firebreak::agent {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::Not;
+
+class UntrueWords : public ParkedDomain {
+ protected:
+  /// A process that joins by itself, and names domain a.
+  Peer liar(const Environment& environment = {}) {
+    Peer made = peer("", environment);
+    claim(made);
+    return made;
+  }
+  void claim(Peer& process) {
+    process.send(abi::Join{"liar", abi::Role::Active, "", "", "/mps/a"});
+    settle();
+    EXPECT_TRUE(process.receive());
+    detectors.callbacks.on_gpu_opened(process.pid());
+    settle();
+  }
+  void mps_names(const std::string& domain, pid_t pid) {
+    domains.callbacks.on_clients(domain, {clock.now(), {pid}});
+    settle();
+  }
+  nlohmann::json tenant(const std::string& name) {
+    const auto status = nlohmann::json::parse(agent->status_json());
+    for (const auto& each : status["tenants"]) {
+      if (each["name"] == name) return each;
+    }
+    return nullptr;
+  }
+  std::string phase_of(const std::string& name) { return tenant(name)["phase"]; }
+  nlohmann::json prevented_by() { return parking("a")["prevented_by"]; }
+  /// As the driver's memory manager tells it, of a process alone.
+  void fatal_event(pid_t pid) {
+    fault::Fault fault;
+    fault.source = fault::FaultSource::UvmEvent;
+    fault.fault_class = fault::FaultClass::MmuReplayable;
+    fault.pid = pid;
+    fault.conclusive = true;
+    fault.when = clock.now();
+    hear(fault);
+    settle();
+  }
+};
+
+TEST_F(UntrueWords, ParkingIsNotPreventedByWhoSaysThatItIsThere) {
+  Peer process = liar();
+  EXPECT_THAT(prevented_by(), IsEmpty());
+  mps_names("a", process.pid());
+  EXPECT_THAT(prevented_by(), ElementsAre("liar-" + std::to_string(process.pid()))) << "now it is there";
+}
+
+TEST_F(UntrueWords, ADumpOfWhoIsNotThereParksNobody) {
+  const std::string pipe = directory.path() + "/dumps/own.pipe";
+  ASSERT_TRUE(os::make_fifo(pipe));
+  Peer command = peer();
+  const Process llm = start(command, "llm");
+  Peer process = liar(park::mode_environment(pipe));
+  os::RealKernel real;
+  const auto end = real.open(pipe, O_WRONLY | O_NONBLOCK);  // where nobody reads there is none
+  if (end) (void)!::write(end->get(), culprits_dump.data(), culprits_dump.size());
+  settle();
+  EXPECT_EQ(parking("a")["state"], "ready");
+  EXPECT_THAT(detectors.exceptions, IsEmpty());
+  EXPECT_FALSE(end.has_value()) << "nobody reads it";
+  EXPECT_TRUE(lives(llm));
+}
+
+TEST_F(UntrueWords, TheDumpOfWhomMpsNamesIsRead) {
+  const std::string pipe = directory.path() + "/dumps/own.pipe";
+  ASSERT_TRUE(os::make_fifo(pipe));
+  Peer process = liar(park::mode_environment(pipe));
+  mps_names("a", process.pid());
+  name_culprit({process.pid(), pipe, {}});
+}
+
+TEST_F(UntrueWords, AFaultOfWhoIsNotThereIsNoFaultOfTheDomain) {
+  auto llm = pair("llm");
+  ASSERT_EQ(tenant("llm")["active"]["domain"], "a");
+  Peer process = liar();
+  fatal_event(process.pid());
+  EXPECT_EQ(phase_of("llm"), "serving");
+  EXPECT_EQ(word(llm.page).epoch, 0u);
+  EXPECT_EQ(domains.states.count("a"), 0u) << "the domain takes clients";
+  mps_names("a", process.pid());
+  fatal_event(process.pid());
+  EXPECT_NE(phase_of("llm"), "serving");
+}
+
+TEST_F(UntrueWords, TheEndOfWhoIsNotThereIsNoDangerToAnybody) {
+  auto llm = pair("llm");
+  Peer process = liar();
+  process.end(kernel);
+  detectors.callbacks.on_exit(process.pid());
+  settle();
+  EXPECT_EQ(phase_of("llm"), "serving");
+}
+
+TEST_F(UntrueWords, WhoNamesNoDomainIsInNoneEither) {
+  auto llm = pair("llm");
+  Peer process = peer();
+  process.send(abi::Join{"liar", abi::Role::Active});
+  settle();
+  process.end(kernel);
+  detectors.callbacks.on_exit(process.pid());
+  settle();
+  EXPECT_EQ(phase_of("llm"), "serving");
+  EXPECT_THAT(prevented_by(), IsEmpty());
+}
+
+TEST_F(UntrueWords, WhereMpsNamesItItIsWhateverItSays) {
+  Peer process = liar();
+  mps_names("b", process.pid());
+  EXPECT_EQ(tenant("liar")["active"]["domain"], "b");
+  EXPECT_THAT(prevented_by(), IsEmpty());
+  EXPECT_THAT(parking("b")["prevented_by"], ElementsAre("liar-" + std::to_string(process.pid())));
+}
+
+TEST_F(UntrueWords, MpsIsAskedWhoseClientANewcomerIs) {
+  domains.asked_for_clients.clear();
+  Peer process = liar();
+  EXPECT_THAT(domains.asked_for_clients, Contains("a"));
+}
+
+TEST_F(UntrueWords, TheNextAgentBelievesNoMore) {
+  auto llm = pair("llm");
+  Peer command = peer(), process = liar();
+  const Process placed = start(command, "placed", false);
+  begin(Milliseconds(600'000));
+  for (const pid_t pid : {process.pid(), placed.pid}) detectors.callbacks.on_gpu_opened(pid);
+  EXPECT_THAT(prevented_by(), Not(Contains("liar-" + std::to_string(process.pid()))));
+  EXPECT_THAT(prevented_by(), Contains("placed-" + std::to_string(placed.pid)));
+  fatal_event(process.pid());
+  EXPECT_EQ(word(llm.page).epoch, 0u);
+  EXPECT_EQ(phase_of("llm"), "serving");
+}
+
+/// The page of a spare says where its process works, and its environment in which domains it may.
+TEST_F(UntrueWords, AProcessWorksInNoDomainOnlyBecauseItsPageSaysSo) {
+  const auto file =
+      os::create_memory_file(abi::spare_page_name, os::page_size(), os::MemorySeal::Size).value();
+  auto mapping = os::Mapping::of_file(file.get(), os::page_size(), os::Protection::ReadWrite).value();
+  auto* page = new (mapping.data()) abi::SparePage;
+  const auto say = [](auto& into, const std::string& text) { std::ranges::copy(text, into.begin()); };
+  say(page->domains[0], "/mps/a");
+  say(page->domains[1], "/mps/b");
+  say(page->active_domain, "/mps/a");
+  say(page->spare_domain, "/mps/b");
+  page->state = abi::SpareState::Protected;
+  Peer command = peer();
+  const auto placed = std::get<abi::Placed>(ask(command, abi::Place{"llm", abi::Role::Active}));
+  os::SpawnRequest request;  // in a, and without a spare
+  request.command = {"sleep", "300"};
+  request.standard_input = file.get();
+  request.environment = placed.environment;
+  request.environment.emplace_back(abi::spare_variable, "/mps/a:/mps/b");
+  const pid_t pid = kernel.spawn(request).value();
+  ask(command, abi::Adopt{"llm", abi::Role::Active, pid});
+  detectors.callbacks.on_gpu_opened(pid);
+  until([&] { return tenant("llm")["spare"].is_object(); });
+  say(page->active_domain, "/mps/b");
+  page->flips.fetch_add(1);
+  until([&] { return tenant("llm")["spare"]["moves"] == 1; });
+  EXPECT_EQ(tenant("llm")["active"]["domain"], "a") << "its word alone";
+  mps_names("b", pid);
+  until([&] { return tenant("llm")["active"]["domain"] == "b"; });
+}
+
+// --- pipes of core dumps: whose they are is no name's to say, and each goes with who it is for
+
+class Pipes : public UntrueWords {
+ protected:
+  std::set<std::string> pipes() {
+    std::set<std::string> all;
+    for (const auto& each : std::filesystem::directory_iterator(directory.path() + "/dumps"))
+      all.insert(each.path());
+    return all;
+  }
+  std::string start_time_of(pid_t pid) {
+    return std::string(os::start_time(kernel.read_file(os::proc_folder(pid) + "/stat").value()));
+  }
+  /// Joined, and named by MPS in domain a.
+  Peer client(const std::string& name, const Environment& environment = {}) {
+    Peer made = peer("", environment);
+    join(made, name, abi::Role::Active);
+    detectors.callbacks.on_gpu_opened(made.pid());
+    settle();
+    return made;
+  }
+};
+
+TEST_F(Pipes, NoneIsMadeBecauseAnEnvironmentNamesIt) {
+  Peer llm = client("llm");
+  const std::string forged = directory.path() + "/dumps/by-calls-" + std::to_string(llm.pid()) + "-" +
+                             start_time_of(llm.pid()) + "-0000000000000000.pipe";
+  Peer rogue = client("rogue", park::mode_environment(forged));
+  EXPECT_FALSE(os::is_there(forged));
+  EXPECT_THAT(prevented_by(), Contains("rogue-" + std::to_string(rogue.pid())));
+}
+
+TEST_F(Pipes, WhoIsPlacedAgainAndAgainHasNoMoreThanOne) {
+  const auto before = pipes();
+  Peer command = peer();
+  for (int i = 0; i < 50; ++i) {
+    abi::Place place{"llm", abi::Role::Active};
+    place.spare = true;
+    ask(command, place);
+  }
+  EXPECT_EQ(pipes().size(), before.size() + 2) << "of its two domains";
+  command.hang_up();
+  settle();
+  EXPECT_EQ(pipes(), before) << "nobody comes";
+}
+
+TEST_F(Pipes, ThatOfWhoNeverEnteredTheModeGoesWithItsProcess) {
+  const auto before = pipes();
+  Peer command = peer();
+  const Process llm = start(command, "llm", false);
+  EXPECT_EQ(pipes().size(), before.size() + 1);
+  ASSERT_TRUE(kernel.send_signal(kernel.pidfd_open(llm.pid).value(), SIGKILL));
+  while (!kernel.try_wait(llm.pid).value()) {
+  }
+  detectors.callbacks.on_exit(llm.pid);
+  settle();
+  EXPECT_EQ(pipes(), before);
+}
+
+TEST_F(Pipes, TheNextAgentRemovesThoseThatAreNobodys) {
+  Peer command = peer(), another = peer();
+  const Process llm = start(command, "llm");
+  ask(another, abi::Place{"never-comes", abi::Role::Active});
+  EXPECT_EQ(pipes().size(), 4u) << "two parking clients, a process, and who never comes";
+  returns_within = Milliseconds(0);  // nobody is waited for
+  begin(Milliseconds(600'000));
+  until([&] { return pipes().size() == 3; });
+  EXPECT_TRUE(os::is_there(llm.pipe));
+}
+
+// --- what a core dump may take of the agent's memory
+
+TEST_F(UntrueWords, OneUsersDumpsLeaveRoomForAnothers) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can be two users";
+  dumps_bytes_max = 9 * idle_dump.size();  // of which somebody wants more than all
+  begin(Milliseconds(600'000));
+  constexpr uid_t mallory = 65534;
+  const std::string endless = directory.path() + "/dumps/own.pipe";
+  ASSERT_TRUE(os::make_fifo(endless));
+  ASSERT_EQ(::chown(endless.c_str(), mallory, mallory), 0);
+  Peer command = peer(), rogue = peer("", park::mode_environment(endless));
+  const std::string status = os::proc_folder(rogue.pid()) + "/status";
+  kernel.files[status] = std::regex_replace(kernel.read_file(status).value(), std::regex("Uid:[^\n]*"),
+                                            "Uid:\t65534\t65534\t65534\t65534");
+  const Process llm = start(command, "llm");
+  join(rogue, "rogue", abi::Role::Active);
+  detectors.callbacks.on_gpu_opened(rogue.pid());
+  settle();
+  Writer of_client(client_pipe(), idle_dump);
+  Writer of_rogue(
+      endless, park::test::dump_of({park::test::sms(6),
+                                    {".cudbg.relfimg.dev0", 7, 0, std::string(16 * idle_dump.size(), '\0')}}));
+  Writer of_llm(llm.pipe, idle_dump);
+  until([&] {
+    (void)of_client.write();
+    (void)of_rogue.write();
+    return of_llm.write();
+  });
+  settle();
+  EXPECT_TRUE(lives(llm)) << "its dump was whole, and so it was not taken for the culprit";
+}
+
+}  // namespace
+}  // namespace firebreak::agent
