@@ -43,8 +43,11 @@ Result<std::unique_ptr<SupervisedAgent>> SupervisedAgent::raise(stage::Stage& st
 }
 
 pid_t SupervisedAgent::agent() const {
-  const auto children = os::children_of(kernel_, supervisor());
-  return children.empty() ? 0 : children.front();
+  for (const pid_t child : os::children_of(kernel_, supervisor())) {
+    const auto command = kernel_.read_file(os::proc_folder(child) + "/cmdline").value_or("");
+    if (command.find("--second-supervisor") == std::string::npos) return child;
+  }
+  return 0;
 }
 
 bool SupervisedAgent::kill_agent() {

@@ -150,8 +150,9 @@ class Metrics(ExporterTest):
             "firebreak_promotion_duration_seconds_count", ()], 1)
         for number, ends_it in enumerate((signal.SIGTERM, signal.SIGKILL)):
             children = pathlib.Path(f"/proc/{self.agent.pid}/task/{self.agent.pid}/children").read_text().split()
-            agent = next(int(pid) for pid in children if "--directory" in pathlib.Path(
-                f"/proc/{pid}/cmdline").read_text().split("\0"))
+            commands = {int(pid): pathlib.Path(f"/proc/{pid}/cmdline").read_text().split("\0") for pid in children}
+            agent = next(pid for pid, words in commands.items()
+                         if "--directory" in words and "--second-supervisor" not in words)
             os.kill(agent, ends_it)
             self.until_value(2 + number, "firebreak_agent_starts_total")
             self.assertEqual(what_counts(self.scrape()), before)

@@ -50,6 +50,23 @@ TEST_F(AgentKilled, AndThenTheActiveIsTakenOver) {
   expect_output_as_if_nothing_happened();
 }
 
+TEST_F(AgentKilled, WithItsSupervisorAndThenTheActiveIsTakenOver) {
+  start_supervised();
+  Player& active = start_active();
+  Player& standby = start_standby();
+  wait_for_steps(3);
+  kill_supervisor();
+  const nlohmann::json before = status_of(tenant);
+  ASSERT_EQ(before["phase"], "serving");
+  EXPECT_EQ(before["standby_state"], "ready");
+  wait_for_steps(before["committed_steps"].get<std::uint64_t>() + 2);
+  send(pid_of(tenant), SIGKILL);
+  wait_for_end(active);
+  wait_for_end(standby);
+  EXPECT_EQ(standby.exit_status(), 0) << testing::PrintToString(standby.lines);
+  expect_output_as_if_nothing_happened();
+}
+
 TEST_F(AgentKilled, WhileTheActiveDiesToo) {
   start_supervised();
   Player& active = start_active();

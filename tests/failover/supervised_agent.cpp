@@ -13,6 +13,7 @@ namespace firebreak::tests {
 
 void SupervisedAgent::TearDown() {
   let_them_end();
+  end_second_supervisor();
   AgentOnStage::TearDown();
   EXPECT_FALSE(std::filesystem::exists(sandbox_.file("d/notify.sock")));
   EXPECT_FALSE(std::filesystem::exists(socket_));
@@ -28,9 +29,39 @@ void SupervisedAgent::start_supervised(std::vector<std::string> arguments) {
 }
 
 pid_t SupervisedAgent::agent_pid() {
-  const std::vector<pid_t> children = os::children_of(kernel_, agent_->actor->record().pid);
-  EXPECT_EQ(children.size(), 1u) << "a supervisor has one agent";
-  return children.empty() ? 0 : children.front();
+  std::vector<pid_t> agents = os::children_of(kernel_, supervisor_pid());
+  std::erase(agents, second_supervisor_pid());
+  EXPECT_EQ(agents.size(), 1u) << "a supervisor has one agent";
+  return agents.empty() ? 0 : agents.front();
+}
+
+pid_t SupervisedAgent::supervisor_pid() const {
+  return supervisor_ == 0 ? agent_->actor->record().pid : supervisor_;
+}
+
+pid_t SupervisedAgent::second_supervisor_pid() {
+  for (const pid_t pid : os::children_of(kernel_, supervisor_pid())) {
+    const std::string command = kernel_.read_file("/proc/" + std::to_string(pid) + "/cmdline").value_or("");
+    if (command.find("--second-supervisor") != std::string::npos) return pid;
+  }
+  return 0;
+}
+
+void SupervisedAgent::kill_supervisor() {
+  const pid_t second = second_supervisor_pid();
+  ASSERT_NE(second, 0);
+  send(supervisor_pid(), SIGKILL);
+  wait_for_end(*agent_);
+  agent_ = nullptr;
+  supervisor_ = second;
+  wait("the next agent", [&] { return command({"status"}).status.exit_code == 0; });
+}
+
+void SupervisedAgent::end_second_supervisor() {
+  if (supervisor_ == 0) return;
+  send(supervisor_, SIGINT);
+  wait("the second supervisor's end",
+       [&] { return !os::is_alive(kernel_.read_file(os::proc_folder(supervisor_) + "/stat").value_or("")); });
 }
 
 pid_t SupervisedAgent::shelf_pid() {
@@ -74,12 +105,12 @@ void SupervisedAgent::wait_for_next_agent() {
 
 void SupervisedAgent::kill_agent_for_a_while() {
   const pid_t agent = agent_pid();
-  send(agent_->actor->record().pid, SIGSTOP);
+  send(supervisor_pid(), SIGSTOP);
   send(agent, SIGKILL);
   ++agents_wanted_;
 }
 
-void SupervisedAgent::resume_supervisor() { send(agent_->actor->record().pid, SIGCONT); }
+void SupervisedAgent::resume_supervisor() { send(supervisor_pid(), SIGCONT); }
 
 void SupervisedAgent::expect_no_agent() {
   for (int asked = 0; asked < 5; ++asked) EXPECT_EQ(command({"status"}).status.exit_code, 1);

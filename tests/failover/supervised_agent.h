@@ -21,6 +21,10 @@ class SupervisedAgent : public AgentOnStage {
   void start_supervised(std::vector<std::string> arguments = {});
   /// The agent itself, not its supervisor.
   pid_t agent_pid();
+  pid_t supervisor_pid() const;
+  pid_t second_supervisor_pid();
+  /// Another process takes its place, and starts the next agent. Returns when that is there.
+  void kill_supervisor();
   /// The first of the agent's shelves, which the next agent has as well.
   pid_t shelf_pid();
   /// Returns at once; nobody is asked anything until wait_for_next_agent().
@@ -64,7 +68,10 @@ class SupervisedAgent : public AgentOnStage {
   std::ptrdiff_t agents_seen() const;
 
  private:
+  void end_second_supervisor();
+
   std::ptrdiff_t agents_wanted_ = 0;
+  pid_t supervisor_ = 0;  ///< who has taken the first one's place; 0: nobody
 };
 
 }  // namespace firebreak::tests

@@ -431,8 +431,12 @@ std::optional<std::string> Flood::status() const {
 }
 
 pid_t Flood::agent() const {
-  const auto children = os::children_of(*platform_.kernel, supervisor_->record().pid);
-  return children.empty() ? 0 : children.front();
+  os::Kernel& kernel = *platform_.kernel;
+  for (const pid_t child : os::children_of(kernel, supervisor_->record().pid)) {
+    const auto command = kernel.read_file(os::proc_folder(child) + "/cmdline").value_or("");
+    if (command.find("--second-supervisor") == std::string::npos) return child;
+  }
+  return 0;
 }
 
 /// With its shelves and who looks for it, which are the same program.

@@ -340,8 +340,12 @@ std::optional<std::string> Scale::status() const {
 }
 
 pid_t Scale::agent() const {
-  const auto children = os::children_of(*platform_.kernel, supervisor_->record().pid);
-  return children.empty() ? 0 : children.front();
+  os::Kernel& kernel = *platform_.kernel;
+  for (const pid_t child : os::children_of(kernel, supervisor_->record().pid)) {
+    const auto command = kernel.read_file(os::proc_folder(child) + "/cmdline").value_or("");
+    if (command.find("--second-supervisor") == std::string::npos) return child;
+  }
+  return 0;
 }
 
 /// By their command line, among the agent's children: before any agent was killed.

@@ -441,19 +441,33 @@ Result<int> serve(CommandLine options, const std::vector<std::string>& arguments
   return 0;
 }
 
+constexpr const char* second_supervisor = "--second-supervisor";
+
 /// The same command again, under our eyes.
 Result<int> supervise(const CommandLine& options, const std::vector<std::string>& arguments) {
   raise_descriptors(0);  // each that the agent has may be ours to keep
+  std::optional<KeptDescriptors> kept;
+  if (options.second_supervisor) {
+    os::Socket first{os::Fd(SecondSupervisor::socket_descriptor)};
+    kept = wait_to_be_needed(first);
+    if (!kept) return 0;
+    spdlog::error("the supervisor is gone: its second one takes its place, with {} descriptors",
+                  kept->size());
+  }
   if (auto made = os::make_directories(options.directory); !made) return propagate(made, options.directory);
   auto program = os::executable_path();
   if (!program) return propagate(program);
   std::vector<std::string> command = {*program};
-  std::ranges::copy_if(arguments, std::back_inserter(command),
-                       [](const std::string& each) { return each != "--supervised"; });
+  std::vector<std::string> second = {*program};
+  for (const std::string& each : arguments) {
+    if (each != "--supervised" && each != second_supervisor) command.push_back(each);
+    if (each != second_supervisor) second.push_back(each);
+  }
+  second.emplace_back(second_supervisor);
   os::RealKernel kernel;
   const std::string notify_path = std::filesystem::absolute(options.directory + "/notify.sock").string();
-  auto supervisor =
-      Supervisor::create(kernel, std::move(command), notify_path, milliseconds(options.watchdog_s));
+  auto supervisor = Supervisor::create(kernel, std::move(command), notify_path,
+                                       milliseconds(options.watchdog_s), std::move(second), std::move(kept));
   if (!supervisor) return propagate(supervisor);
   if (!options.user.empty()) {
     const auto user = os::user_named(options.user);

@@ -41,7 +41,9 @@ bool may_be_a_name(const std::string& name) {
 }
 
 Result<std::unique_ptr<Supervisor>> Supervisor::create(os::Kernel& kernel, std::vector<std::string> command,
-                                                       std::string notify_path, Nanoseconds silence) {
+                                                       std::string notify_path, Nanoseconds silence,
+                                                       std::vector<std::string> second,
+                                                       std::optional<KeptDescriptors> kept) {
   auto loop = os::EventLoop::create();
   if (!loop) return propagate(loop);
   auto notify = os::bind_datagrams(notify_path);
@@ -49,8 +51,10 @@ Result<std::unique_ptr<Supervisor>> Supervisor::create(os::Kernel& kernel, std::
   if (auto asked = notify->ask_who_sends(); !asked) return propagate(asked);
   notify->close_by(std::make_shared<os::Closer>());
   std::unique_ptr<Supervisor> made(new Supervisor(kernel, std::move(command), std::move(notify_path), silence,
-                                                  std::move(*loop), std::move(*notify)));
+                                                  std::move(second), std::move(*loop), std::move(*notify)));
   Supervisor* raw = made.get();
+  made->was_ready_ = kept.has_value();
+  if (kept) made->kept_ = std::move(*kept);
   auto signals =
       raw->loop_->on_signals({SIGTERM, SIGINT, SIGHUP}, [raw](int number) { raw->pass_on(number); });
   if (!signals) return propagate(signals);
@@ -68,8 +72,11 @@ Result<std::unique_ptr<Supervisor>> Supervisor::create(os::Kernel& kernel, std::
 Supervisor::~Supervisor() { ::unlink(notify_path_.c_str()); }
 
 Result<int> Supervisor::run() {
-  if (auto started = start(); !started) return propagate(started);
-  loop_->run();
+  second_.start();
+  const Status started = start();
+  if (started) loop_->run();
+  second_.end();
+  if (!started) return propagate(started);
   // Nothing of ours is left behind.
   for (auto& [name, descriptor] : kept_) {
     if (is_shelf(name)) end_shelf(os::Socket(std::move(descriptor)));
@@ -126,7 +133,7 @@ bool Supervisor::hear_one() {
   const std::string name = value_in(state, "FDNAME");
   if (value_in(state, "READY") == "1") was_ready_ = true;
   hear_of_life(state);
-  if (value_in(state, "FDSTOREREMOVE") == "1") kept_.erase(name);
+  if (value_in(state, "FDSTOREREMOVE") == "1" && kept_.erase(name) > 0) second_.drop(name);
   if (value_in(state, "FDSTORE") == "1" && received->descriptors.size() == 1)
     keep(name, std::move(received->descriptors.front()));
   return true;
@@ -135,6 +142,7 @@ bool Supervisor::hear_one() {
 void Supervisor::keep(const std::string& name, os::Fd descriptor) {
   if (!may_be_a_name(name)) return spdlog::error("a descriptor is not kept: that is no name for one");
   if (!has_room_for(name)) return spdlog::error("{} is not kept: {} descriptors are", name, kept_.size());
+  second_.keep(name, descriptor);
   kept_.insert_or_assign(name, std::move(descriptor));
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "agent/domains/mps/backoff.h"
+#include "agent/service/second_supervisor.h"
 #include "agent/service/watchdog.h"
 #include "ground/os/event_loop.h"
 #include "ground/os/kernel.h"
@@ -36,8 +37,12 @@ class Supervisor {
   /// ours, absolute. The signals SIGTERM, SIGINT and SIGHUP become ours: before other threads start.
   /// `silence`: an agent that is up and gives no sign of life for so long (WATCHDOG=1) is killed, and
   /// followed by the next one; 0: none is.
+  /// `second`: starts the process that takes this one's place where it is killed (second_supervisor.h);
+  /// empty: nobody does. `kept`: what one that was killed has kept; none: this is the first.
   static Result<std::unique_ptr<Supervisor>> create(os::Kernel& kernel, std::vector<std::string> command,
-                                                    std::string notify_path, Nanoseconds silence);
+                                                    std::string notify_path, Nanoseconds silence,
+                                                    std::vector<std::string> second = {},
+                                                    std::optional<KeptDescriptors> kept = {});
   ~Supervisor();
 
   /// Until the agent ends in good order, is told to end through us, or cannot even start; returns its exit
@@ -46,13 +51,15 @@ class Supervisor {
 
  private:
   Supervisor(os::Kernel& kernel, std::vector<std::string> command, std::string notify_path,
-             Nanoseconds silence, std::unique_ptr<os::EventLoop> loop, os::Socket notify)
+             Nanoseconds silence, std::vector<std::string> second, std::unique_ptr<os::EventLoop> loop,
+             os::Socket notify)
       : kernel_(kernel),
         command_(std::move(command)),
         notify_path_(std::move(notify_path)),
         silence_(silence),
         loop_(std::move(loop)),
-        notify_(std::move(notify)) {}
+        notify_(std::move(notify)),
+        second_(*loop_, kernel_, std::move(second), kept_) {}
 
   Status start();
   os::SpawnRequest request() const;
@@ -77,7 +84,8 @@ class Supervisor {
   os::Watch restart_;
   os::Watch looks_;
   Watchdog watchdog_{silence_};
-  std::map<std::string, os::Fd> kept_;
+  KeptDescriptors kept_;
+  SecondSupervisor second_;
   pid_t pid_ = 0;
   os::Fd pidfd_;
   Monotonic started_{};

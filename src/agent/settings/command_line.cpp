@@ -123,6 +123,9 @@ void add_machine_options(CLI::App& app, CommandLine& options) {
       ->excludes(supervised);
   app.add_flag("--shelf", options.shelf, "What agents start themselves, to hold descriptors for them")
       ->group("");
+  app.add_flag("--second-supervisor", options.second_supervisor,
+               "What --supervised starts itself, to take its place where it is killed")
+      ->group("");
   app.add_flag("--rights-keeper", options.rights_keeper,
                "What the agent starts itself, to look at other processes for it")
       ->group("");
@@ -142,8 +145,9 @@ void add_machine_options(CLI::App& app, CommandLine& options) {
 }
 
 /// What is of one start, and what agents say to programs that they start.
-constexpr std::array not_in_a_file = {"config",     "check", "help",          "version",
-                                      "supervised", "shelf", "rights-keeper", "privileged-helper"};
+constexpr std::array not_in_a_file = {"config",           "check", "help",          "version",
+                                      "supervised",       "shelf", "rights-keeper", "privileged-helper",
+                                      "second-supervisor"};
 
 Result<std::vector<std::string>> arguments_of(const CLI::App& app, const std::string& path,
                                               const ConfiguredOption& configured) {

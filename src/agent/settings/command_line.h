@@ -36,6 +36,7 @@ struct CommandLine {
   mps::ClientLimits limits;
   bool end_domains = false;
   bool supervised = false;
+  bool second_supervisor = false;
   double watchdog_s = 1;
   std::string configuration;
   bool check = false;
