@@ -111,6 +111,7 @@ FB_API fb_role fb_session_role(const fb_session* session);
 /* GPU memory under `name` (at most 63 bytes), at the same address in the active and in its standby. The
  * active creates it, zeroed; the standby gets the active's, waiting for it at most `timeout_ms` (-1: for
  * ever). Sizes are rounded up to the driver's granularity (2 MiB), and a tenant has at most 1024 of them.
+ * FB_ERROR_INVALID_ARGUMENT where one of that name is there, and has less.
  * After FB_ERROR_TIMEOUT of the active's the agent may have it or not: ask again for the same. The memory
  * goes back when the tenant has finished, or some time after its last process is gone (firebreakd --lease-s):
  * an active that is started before goes on with it. */

@@ -94,6 +94,17 @@ TEST(Arguments, WhoCannotJoinGetsNoSession) {
             FB_ERROR_INVALID_ARGUMENT);
 }
 
+/// However long it would wait for the next agent: none comes there. The test's own time limit is shorter.
+TEST(Arguments, NobodyWaitsForAnAgentByAPathThatCannotBeOne) {
+  const os::EnvironmentScope patient(
+      os::EnvironmentScope::Variables{{"FIREBREAK_AGENT_RETURNS_MS", "3600000"}});
+  const std::string too_long = "/" + std::string(200, 'n');
+  const fb_join_options options{sizeof options, too_long.c_str(), "t", FB_ROLE_ACTIVE};
+  fb_session* session = nullptr;
+  EXPECT_EQ(fb_join(&options, &session), FB_ERROR_NO_AGENT);
+  EXPECT_THAT(fb_last_error(nullptr), HasSubstr("is the limit"));
+}
+
 TEST_F(SessionTest, AnActiveGetsErrorsForNonsenseAndGoesOn) {
   fb_session* active = join(FB_ROLE_ACTIVE);
   std::uint64_t number = 0;

@@ -138,5 +138,17 @@ TEST_F(SlowAgent, MemoryThatWasPublishedLateIsTheSameForBoth) {
   EXPECT_EQ(seen, 0x1234u);
 }
 
+// Whoever wrote it to the end that it asked for would write past the memory.
+TEST_F(SlowAgent, MemoryThatIsThereIsNotTakenForMoreThanItIs) {
+  serve();
+  std::uint64_t address = 0, again = 0;
+  ASSERT_EQ(fb_alloc(session, "state", 1, 0, &address), FB_OK) << fb_last_error(session);
+  EXPECT_EQ(fb_alloc(session, "state", 1 << 30, 0, &again), FB_ERROR_INVALID_ARGUMENT);
+  EXPECT_THAT(fb_last_error(session), HasSubstr("has 2097152 bytes"));
+  EXPECT_EQ(fb_alloc(session, "state", 2 << 20, 0, &again), FB_OK) << "as much as it has";
+  EXPECT_EQ(again, address);
+  stand_still();
+}
+
 }  // namespace
 }  // namespace firebreak::agent

@@ -61,11 +61,19 @@ Outcome<Welcome> join_this_or_next(const std::string& socket_path, const abi::Jo
       if (answer.error().code != ErrorCode::Unavailable) return agent_failure(answer.error());
       link = propagate(answer);
     }
-    if (std::chrono::steady_clock::now() >= deadline) {
+    // By a path that can be no socket's nobody ever comes.
+    const bool is_hopeless = link.error().code == ErrorCode::InvalidArgument;
+    if (is_hopeless || std::chrono::steady_clock::now() >= deadline) {
       return failure(FB_ERROR_NO_AGENT, to_string(link.error()));
     }
     std::this_thread::sleep_for(look_pause);
   }
+}
+
+/// Who made it asked for less, and whoever writes it to its end would write into what is not its.
+tl::unexpected<Failure> too_small(const std::string& name, std::uint64_t size_bytes) {
+  return failure(FB_ERROR_INVALID_ARGUMENT,
+                 fmt::format("allocation '{}' is there, and has {} bytes", name, size_bytes));
 }
 
 std::string or_environment(const std::string& given, const char* variable) {
@@ -186,10 +194,12 @@ Outcome<std::uint64_t> Session::allocate(const std::string& name, std::uint64_t 
     return failure(FB_ERROR_INVALID_ARGUMENT, to_string(good.error()));
   if (size_bytes == 0) return failure(FB_ERROR_INVALID_ARGUMENT, "an allocation of 0 bytes");
   if (size_bytes > arena_bytes) return failure(FB_ERROR_NO_MEMORY, "more than the tenant's addresses");
+  size_bytes = round_up(size_bytes, granularity_bytes);
   const auto known = allocations_.find(name);
+  if (known != allocations_.end() && known->second.size_bytes() < size_bytes)
+    return too_small(name, known->second.size_bytes());
   if (known != allocations_.end()) return known->second.address();
   if (fenced()) return failure(FB_ERROR_FENCED, "another process is active now");
-  size_bytes = round_up(size_bytes, granularity_bytes);
   if (const auto offered = unpublished_.find(name); offered != unpublished_.end()) {
     if (offered->second.size_bytes == size_bytes && offered->second.memory == memory) return publish(name);
     return failure(FB_ERROR_INVALID_ARGUMENT, "its first try, of another size or use, is not answered yet");
@@ -200,6 +210,7 @@ Outcome<std::uint64_t> Session::allocate(const std::string& name, std::uint64_t 
   // A promoted process may ask for what its predecessor made, or for something new.
   const bool makes_it = role_ == FB_ROLE_ACTIVE;
   const auto shared = link_->take_allocation(name, makes_it ? Milliseconds(0) : timeout);
+  if (shared && shared->size_bytes < size_bytes) return too_small(name, shared->size_bytes);
   if (shared) return import(name, *shared);
   if (!makes_it || shared.error().code != ErrorCode::NotFound) return agent_failure(shared.error());
   return create(name, size_bytes, memory);

@@ -28,8 +28,9 @@ std::string_view text_of(const os::Message& message) {
 Result<std::unique_ptr<AgentLink>> AgentLink::connect(const std::string& socket_path) {
   auto socket = os::connect(socket_path, connect_timeout);
   if (!socket) {
-    const bool is_nowhere = socket.error().code == ErrorCode::NotFound;
-    return fail(is_nowhere ? ErrorCode::NotFound : ErrorCode::Unavailable,
+    const ErrorCode why = socket.error().code;
+    const bool is_final = why == ErrorCode::NotFound || why == ErrorCode::InvalidArgument;
+    return fail(is_final ? why : ErrorCode::Unavailable,
                 "no firebreak agent at " + socket_path + ": " + socket.error().message,
                 "start firebreakd, or set FIREBREAK_SOCKET to its socket");
   }
