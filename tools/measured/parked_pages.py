@@ -114,6 +114,20 @@ def costs(of):
     return table(["program", "µs a launch", "steps a second", "first kernel", "GPU MiB", "protected after"], rows)
 
 
+def throws(of):
+    named = {"none": "nothing happened", "trap": "after a trap", "misaligned": "after a misaligned access",
+             "dump": "after a trap that it wrote a core dump of", "busy": "while a kernel ran that stores for ever"}
+    rows = []
+    for play in of.load("h200/instances")["plays"]:
+        left = play["left_a_round"]
+        closed = sum(play[f"throw_{what}_ms"]["p50"] for what in ("threads", "mappings", "descriptors"))
+        rows.append([named[play["how"]] + ("" if play["domains"] else ", without MPS"), play["rounds"], play["wrong"],
+                     play["not_gone"], play["stored_after_fence"], figure(play["up_ms"]["p50"]), figure(closed),
+                     f"{figure(left['descriptors'])}, {figure(left['threads'])}, {figure(left['kib'])}"])
+    return table(["copies of the driver, thrown away", "rounds", "wrong words", "not gone", "stored afterwards", "up, median",
+                  "fence, median", "left a round: descriptors, threads, KiB"], rows)
+
+
 def spare(of):
     operators = of.load("h200/torch-operators")
     server = of.load("h200/llm-server")
@@ -140,6 +154,13 @@ The first six are of {of.link("h100/spare-moves")}, at once on one GPU.
 
 Of PyTorch's own tests {operators["same"]:,} of {operators["results"]:,} results of {operators["operators"]} operators
 were the same to the bit over {operators["moves"]} moves ({of.link("h200/torch-operators")}).
+
+## A copy of the driver thrown away
+
+In two MPS domains in turns, one program, on an H200 ({of.link("h200/instances")}). Each copy computes a step and is thrown
+away; the next one goes on with the same memory.
+
+{throws(of)}
 
 ## What it costs, the guard included
 
