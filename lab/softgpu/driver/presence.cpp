@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "softgpu/driver/presence.h"
 
+#include <dlfcn.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -31,10 +32,19 @@ bool has_another(pid_t process) {
   return false;
 }
 
+/// As copies are called that somebody has made for an instance of their own.
+bool is_copy() {
+  Dl_info own{};
+  return ::dladdr(reinterpret_cast<void*>(&is_copy), &own) != 0 &&
+         std::string(own.dli_fname).find("/library-") != std::string::npos;
+}
+
 }  // namespace
 
 Answer<Presence> Presence::create() {
   if (os::environment_variable(environment::one_instance) == "1" && has_another(os::own_pid()))
+    return refuse(CUDA_ERROR_OPERATING_SYSTEM);
+  if (os::environment_variable(environment::one_instance) == "original" && is_copy())
     return refuse(CUDA_ERROR_OPERATING_SYSTEM);
   os::Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!socket) return refuse(CUDA_ERROR_OPERATING_SYSTEM);

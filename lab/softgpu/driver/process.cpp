@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "softgpu/driver/process.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 
 #include <chrono>
@@ -35,6 +36,12 @@ std::optional<Nanoseconds> orphaned_work_from_environment() {
   const auto text = os::environment_variable(environment::orphaned_work_ms);
   if (text == "endless") return std::nullopt;
   return std::chrono::milliseconds(text ? std::strtol(text->c_str(), nullptr, 10) : default_ms);
+}
+
+/// Its threads outlive a program's dlclose().
+void stay_loaded() {
+  Dl_info own{};
+  if (::dladdr(reinterpret_cast<void*>(&stay_loaded), &own) != 0) (void)::dlopen(own.dli_fname, RTLD_NOW);
 }
 
 /// Before its end shows. Of a process that is killed its server does it, after that.
@@ -72,6 +79,7 @@ CUresult Process::initialise() {
   if (pthread_atfork(nullptr, nullptr, &disable_in_child) != 0 ||
       std::atexit(&give_context_back_at_exit) != 0)
     return CUDA_ERROR_OPERATING_SYSTEM;
+  stay_loaded();
   std::thread(&Process::watch_machine, *process).detach();
   instance().process.store(*process, std::memory_order_release);
   return CUDA_SUCCESS;

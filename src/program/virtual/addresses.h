@@ -7,18 +7,17 @@
 #include <map>
 #include <optional>
 
+#include "program/instance/window.h"
+
 namespace firebreak::virtual_driver {
 
-/// Reserved whole by every instance. An H100 gave 256 GiB there to each of several instances of one process.
-/// An H100 under MPS and an H200 gave 4 TiB to one instance, at once and without memory for it (driver
-/// 580.159.04). Nothing of Linux's or of CUDA's own choosing lies there. Who maps memory by itself
-/// reserves 1.125 times the GPU's, several times.
-inline constexpr std::uint64_t window_begin = 0x5000'0000'0000;
-inline constexpr std::uint64_t window_bytes = std::uint64_t{4} << 40;
+using instance::is_in_window;
+using instance::window_begin;
+using instance::window_bytes;
+
 /// What cuMemCreate gives memory in: the granularity of every GPU that the project was measured on.
 inline constexpr std::uint64_t block_bytes = std::uint64_t{2} << 20;
 
-constexpr bool is_in_window(std::uint64_t address) { return address - window_begin < window_bytes; }
 constexpr std::uint64_t whole_blocks(std::uint64_t size_bytes) {
   return (size_bytes + block_bytes - 1) / block_bytes * block_bytes;
 }

@@ -1,23 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "program/virtual/instance.h"
 
-#include <algorithm>
 #include <array>
 #include <atomic>
+#include <utility>
 
 #include "ground/os/self.h"
-#include "program/virtual/address_keeping.h"
 #include "program/virtual/addresses.h"
 
 namespace firebreak::virtual_driver {
 namespace {
 
-void* symbol_of(void* library, const char* symbol) {
-  return static_cast<const os::PrivateLibrary*>(library)->symbol(symbol);
+void* symbol_of(void* copy, const char* symbol) {
+  return static_cast<const instance::DriverCopy*>(copy)->symbol(symbol);
 }
 
-constinit std::array<std::atomic<void*>, copies_max> libraries{};
 constinit std::atomic<std::uint32_t> lives{0};
+
+/// A descriptor that a driver exports is whoever's asked for it, and stays where that driver goes. Each slot has a
+/// function of its own, since the driver's has no other word of who asks.
+struct Exports {
+  instance::DriverCopy* copy = nullptr;
+  decltype(cuda::Backend::cuMemExportToShareableHandle) own = nullptr;
+};
+constinit std::array<Exports, slots_max> exports_of{};
+
+template <Slot slot>
+CUresult export_and_let_go(void* handle, CUmemGenericAllocationHandle memory, CUmemAllocationHandleType type,
+                           unsigned long long flags) {
+  const CUresult result = exports_of[slot].own(handle, memory, type, flags);
+  if (result == CUDA_SUCCESS && type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+    exports_of[slot].copy->let_go(*static_cast<const int*>(handle));
+  return result;
+}
+
+template <Slot... slot>
+constexpr auto exports_at(std::integer_sequence<Slot, slot...>) {
+  return std::array{&export_and_let_go<slot>...};
+}
+constexpr auto export_at = exports_at(std::make_integer_sequence<Slot, slots_max>());
 
 Status check(CUresult result, const std::string& call) {
   if (result == CUDA_SUCCESS) return {};
@@ -26,13 +47,13 @@ Status check(CUresult result, const std::string& call) {
 
 }  // namespace
 
-void* instance_library(std::uint32_t copy) { return copy < copies_max ? libraries[copy].load() : nullptr; }
-
 Status Instance::load() {
-  auto library = os::PrivateLibrary::load(settings_.library, settings_.copy);
-  if (!library) return propagate(library, "another instance of the driver");
-  libraries[settings_.copy].store(library->handle());
-  driver_ = cuda::Backend::from(&*library, &symbol_of);
+  auto copy = instance::DriverCopy::load(settings_.library, environment_in(settings_.pipe_directory, settings_.dump_path));
+  if (!copy) return propagate(copy, "another instance of the driver");
+  copy_ = std::move(*copy);
+  driver_ = cuda::Backend::from(copy_.get(), &symbol_of);
+  exports_of[settings_.slot] = {copy_.get(), driver_.cuMemExportToShareableHandle};
+  driver_.cuMemExportToShareableHandle = export_at[settings_.slot];
   return {};
 }
 
@@ -43,34 +64,16 @@ os::EnvironmentScope::Variables environment_in(const std::string& pipe_directory
   return variables;
 }
 
-/// One that begins again may have kept what it had.
-Status Instance::with_descriptors(Status (Instance::*come_up)()) {
-  if (settings_.uvm_descriptors == nullptr) return (this->*come_up)();
-  const std::vector<int> before = settings_.uvm_descriptors();
-  const Status done = (this->*come_up)();
-  const std::vector<int> after = settings_.uvm_descriptors();
-  const auto has = [](const std::vector<int>& all, int one) { return std::ranges::count(all, one) != 0; };
-  std::erase_if(uvm_descriptors_, [&](int each) { return !has(after, each); });
-  for (const int each : after) {
-    if (!has(before, each) && !has(uvm_descriptors_, each)) uvm_descriptors_.push_back(each);
-  }
-  return done;
-}
-
 Status Instance::start() {
-  const os::EnvironmentScope of_domain(environment_in(settings_.pipe_directory, settings_.dump_path));
-  const ComingUp coming_up(settings_.copy);
   if (const Status done = check(driver_.cuInit(0), "cuInit"); !done) return done;
   return make_context();
 }
 
-Status Instance::come_up_again() {
-  const os::EnvironmentScope of_domain(environment_in(settings_.pipe_directory, settings_.dump_path));
-  const ComingUp coming_up(settings_.copy);
-  return make_context();
-}
+Status Instance::begin_again() { return make_context(); }
 
-Status Instance::begin_again() { return with_descriptors(&Instance::come_up_again); }
+std::vector<int> Instance::uvm_descriptors() const {
+  return copy_ == nullptr ? std::vector<int>{} : copy_->descriptors_of("nvidia-uvm");
+}
 
 Status Instance::make_context() {
   if (const Status done = check(driver_.cuDevicePrimaryCtxRetain(&primary_, 0), "cuDevicePrimaryCtxRetain");
@@ -96,14 +99,25 @@ bool Instance::reserve_window() {
   return has_window_;
 }
 
-Result<std::unique_ptr<Instance>> Instance::bring_up(const InstanceSettings& settings) {
-  std::unique_ptr<Instance> made(new Instance(settings));
-  if (const Status loaded = made->load(); !loaded) return propagate(loaded);
-  if (const Status started = made->with_descriptors(&Instance::start); !started) {
-    if (made->primary_ != nullptr) (void)made->reset();  // what it has on the GPU
-    return propagate(started);
-  }
-  return made;
+Status Instance::bring_up(const InstanceSettings& settings) {
+  settings_ = settings;
+  Status done = load();
+  if (done) done = start();
+  if (!done) (void)throw_away();
+  return done;
+}
+
+instance::Thrown Instance::throw_away() {
+  instance::Thrown thrown{true, true};
+  if (copy_ == nullptr) return thrown;
+  life_.store(0, std::memory_order_release);
+  thrown = copy_->throw_away();
+  if (!thrown.is_gone) return thrown;
+  copy_.reset();
+  primary_ = nullptr;
+  scratch_ = 0;
+  has_window_ = false;
+  return thrown;
 }
 
 std::unique_ptr<Instance> Instance::of(const cuda::Backend& driver, Slot slot) {

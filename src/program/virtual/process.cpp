@@ -100,62 +100,64 @@ Result<const Instance*> VirtualProcess::bring_up(const std::string& domain) {
   return instance;
 }
 
-/// One that rests costs the process nothing more. Where it does not begin again the domain may take nobody
-/// yet; or the driver does not do it, and another copy is taken.
-Result<Instance*> VirtualProcess::begin(const std::string& domain) {
-  constexpr int tries_max = 3;
-  Instance* const resting = take_resting(domain);
-  if (resting == nullptr) return begin_anew(domain);
-  const Status begun = resting->begin_again();
-  if (begun) {
-    tries_to_begin_again_ = 0;
-    return resting;
-  }
-  (void)resting->reset();
-  const std::lock_guard lock(instances_mutex_);
-  if (++tries_to_begin_again_ < tries_max) {
-    resting_.push_back(resting);
-  } else {
-    tries_to_begin_again_ = 0;
-    free_slots_.push_back(resting->slot());
-  }
-  return propagate(begun);
+namespace {
+
+/// What the copy of the driver in that slot wants done at the end comes after what we do; once for each slot.
+template <Slot slot>
+void end_of_slot() {
+  VirtualProcess::end_of_program();
+  VirtualProcess::run_exits_of(slot);
 }
 
-Result<Instance*> VirtualProcess::begin_anew(const std::string& domain) {
-  const std::uint32_t last = settings_.dumps[0].empty() ? copies_max - 1 : copies_with_dumps_max;
-  if (next_copy_ > last) {
-    return fail(ErrorCode::ResourceExhausted, "this process has left as many instances as it can",
-                "start the program anew");
-  }
-  if (page_ != nullptr && page_->no_more_copies.load(std::memory_order_acquire) != 0) {
-    return fail(ErrorCode::ResourceExhausted,
-                "the programs on this machine have left as many instances as they can",
-                "start a program anew that has many copies");
-  }
+template <Slot... slot>
+constexpr auto ends_of(std::integer_sequence<Slot, slot...>) {
+  return std::array<void (*)(), slots_max>{&end_of_slot<slot>...};
+}
+constexpr auto end_of = ends_of(std::make_integer_sequence<Slot, slots_max>());
+
+}  // namespace
+
+void VirtualProcess::run_exits_of(Slot slot) {
+  VirtualProcess* const mine = process();
+  if (mine == nullptr) return;
+  const auto is_its = [slot](const auto& each) { return each->slot() == slot && each->has_copy(); };
+  const auto found = std::ranges::find_if(mine->instances_, is_its);
+  if (found != mine->instances_.end()) (*found)->run_exits();
+}
+
+/// In the place of one that was thrown away, where there is one.
+Instance& VirtualProcess::blank_instance() {
+  const std::lock_guard lock(instances_mutex_);
+  if (spent_.empty()) return *instances_.emplace_back(Instance::blank());
+  Instance* const spent = spent_.back();
+  spent_.pop_back();
+  return *spent;
+}
+
+Result<Instance*> VirtualProcess::begin(const std::string& domain) {
   const auto slot = take_slot();
   if (!slot) return fail(ErrorCode::Unavailable, "the instances that were left have not been given back yet");
-  const std::string& dump_path = settings_.dumps[number_of_domain(domain)];
-  if (page_ != nullptr) page_->copies.store(next_copy_);
-  auto made = Instance::bring_up(
-      {settings_.library, domain, *slot, next_copy_++, settings_.uvm_descriptors, dump_path});
-  const std::lock_guard lock(instances_mutex_);
+  Instance& instance = blank_instance();
+  const Status made =
+      instance.bring_up({settings_.library, domain, *slot, settings_.dumps[number_of_domain(domain)]});
   if (!made) {
-    free_slots_.push_back(*slot);
+    finish_throw(instance);
     return propagate(made);
   }
-  os::run_at_exit(&VirtualProcess::end_of_program);  // before all that the instance has asked for
-  instances_.push_back(std::move(*made));
-  return instances_.back().get();
+  if (!std::exchange(is_end_known_[*slot], true)) os::run_at_exit(end_of[*slot]);
+  return &instance;
 }
 
-Instance* VirtualProcess::take_resting(const std::string& domain) {
+/// It is gone, or is tried once more later.
+void VirtualProcess::finish_throw(Instance& instance) {
+  const Slot slot = instance.slot();
   const std::lock_guard lock(instances_mutex_);
-  const auto found = std::ranges::find(resting_, domain, &Instance::pipe_directory);
-  if (found == resting_.end()) return nullptr;
-  const Instance* const its = *found;
-  resting_.erase(found);
-  return std::ranges::find(instances_, its, &std::unique_ptr<Instance>::get)->get();
+  if (instance.has_copy()) {
+    still_there_.push_back(&instance);
+  } else {
+    spent_.push_back(&instance);
+    free_slots_.push_back(slot);
+  }
 }
 
 std::optional<Slot> VirtualProcess::take_slot() {
@@ -440,10 +442,7 @@ VirtualProcess::Waited VirtualProcess::synchronize(const Instance& instance) {
     const std::uintptr_t own = context.in[instance.slot()].load();
     if (own != 0) waiting->contexts.push_back(reinterpret_cast<CUcontext>(own));
   });
-  const auto undisturbed = settings_.undisturbed;
-  const Status started = os::start_detached_thread("firebreak-wait", [waiting, &instance, undisturbed] {
-    undisturbed([&] { wait_for(instance, *waiting); });
-  });
+  const Status started = instance.start_thread([waiting, &instance] { wait_for(instance, *waiting); });
   if (!started) return Waited::TooLong;
   const auto until = std::chrono::steady_clock::now() + settings_.longest_wait;
   while (waiting->is_over.load(std::memory_order_acquire) == 0) {
@@ -552,7 +551,6 @@ bool VirtualProcess::flip(Why why, std::uint32_t from) {
     spare_.store(nullptr, std::memory_order_release);
     receiver_.store(nullptr);
     left_.push_back(&leaving);
-    if (rule_of(leaving.pipe_directory()) != abi::DomainRule::Open) note_hit(leaving);
     objects_.flipped();
     mappings_.flipped();
     if (settings_.moved != nullptr) settings_.moved();
@@ -582,11 +580,6 @@ abi::DomainRule VirtualProcess::rule_of(const std::string& domain) const {
   return page_->rules[number_of_domain(domain)].load(std::memory_order_acquire);
 }
 
-/// Of the keeper, or of who leaves a dead instance; with flipping_.
-void VirtualProcess::note_hit(const Instance& instance) {
-  if (std::ranges::count(hit_, &instance) == 0) hit_.push_back(&instance);
-}
-
 /// Whoever is inside a call may still be using a spare that was dropped. Of an instance that was left nobody
 /// is inside.
 std::vector<const Instance*> VirtualProcess::take_left() {
@@ -606,31 +599,30 @@ std::vector<const Instance*> VirtualProcess::take_left() {
   return free;
 }
 
-/// What was left goes back to the driver, so that its domain can drain; not while that is held.
+/// What was left is thrown away, so that its domain can drain; not while that is held.
 void VirtualProcess::give_back_left() {
   for (const Instance* const each : take_left()) give_back(*each);
+  std::vector<Instance*> once_more;
+  {
+    const std::lock_guard lock(instances_mutex_);
+    once_more.swap(still_there_);
+  }
+  for (Instance* const each : once_more) {
+    (void)each->throw_away();
+    finish_throw(*each);
+  }
 }
 
-/// One whose domain has not had a fault begins again later. One that has written a core dump does not, even
-/// where it was reset before its domain fell: NVIDIA's debugger library, which has written that, ended
-/// PyTorch with a signal at the next copy on the GPU (H200, 3 of 3).
-void VirtualProcess::give_back(const Instance& instance) {
-  const bool was_hit = [&] {
-    const std::lock_guard lock(flipping_);
-    return std::erase(hit_, &instance) != 0;
-  }();
-  const bool is_open = rule_of(instance.pipe_directory()) == abi::DomainRule::Open;
-  const bool lives = is_open && is_alive(instance);
-  if (lives) empty(instance);
-  const bool was_reset = instance.reset() == CUDA_SUCCESS;
-  forget(instance);
-  const std::lock_guard lock(instances_mutex_);
-  std::erase(there_, &instance);
-  if (lives && was_reset && !was_hit) {
-    resting_.push_back(&instance);
-  } else {
-    free_slots_.push_back(instance.slot());
+void VirtualProcess::give_back(const Instance& left) {
+  forget(left);
+  Instance* its = nullptr;
+  {
+    const std::lock_guard lock(instances_mutex_);
+    std::erase(there_, &left);
+    its = std::ranges::find(instances_, &left, &std::unique_ptr<Instance>::get)->get();
   }
+  (void)its->throw_away();
+  finish_throw(*its);
 }
 
 /// Nothing is there any more.
@@ -643,26 +635,6 @@ void VirtualProcess::forget(const Instance& instance) {
   graphs_.forget(slot);
   taken_.forget(slot);
   objects_.forget(slot);
-}
-
-/// Takes what is not its primary context's out of an instance that was left and lives.
-/// Where its domain has fallen they stay: to destroy such a context there took 2 s and more, and calls of the
-/// next instance failed then (H100). Their MPS server waits for the process's end.
-void VirtualProcess::empty(const Instance& instance) {
-  instance.driver().cuCtxSetCurrent(instance.primary());
-  graphs_.take_from(instance);
-  mappings_.take_from(instance);
-  memory_.take_from(instance);
-  objects_.for_each(Family::Library, [&](Object& library) {
-    const std::uintptr_t own = library.in[instance.slot()].load();
-    if (own != 0) instance.driver().cuLibraryUnload(reinterpret_cast<CUlibrary>(own));
-  });
-  objects_.for_each(Family::Context, [&](Object& context) {
-    const std::uintptr_t own = context.in[instance.slot()].load();
-    if (own == 0 || own == number_of(instance.primary())) return;
-    instance.driver().cuCtxDestroy_v2(reinterpret_cast<CUcontext>(own));
-  });
-  forget_current(instance);
 }
 
 void VirtualProcess::make_spare() {
@@ -684,7 +656,6 @@ void VirtualProcess::make_spare() {
     return its;
   }();
   const std::lock_guard lock(flipping_);
-  // Each try that fails costs one of the instances that a process can have.
   before_next_spare_ =
       std::clamp<Nanoseconds>(2 * before_next_spare_, shortest_before_spare, longest_before_spare);
   next_spare_ = std::chrono::steady_clock::now() + before_next_spare_;
@@ -741,7 +712,6 @@ void VirtualProcess::check_spare() {
   const Instance* const instance = spare_.load();
   if (instance == nullptr || aside_.load() != nullptr) return;
   const abi::DomainRule rule = rule_of(instance->pipe_directory());
-  if (rule != abi::DomainRule::Open) note_hit(*instance);
   if (rule == abi::DomainRule::Held) return;  // it stands still, or is about to
   prepare_variables();
   if (rule == abi::DomainRule::Closed || !is_alive(*instance))

@@ -47,8 +47,6 @@ struct VirtualSettings {
   Nanoseconds longest_wait{std::chrono::seconds(10)};  ///< of a flip, for calls and work under way
   /// Runs `run` in a way that what a driver asks the dynamic linker for meanwhile is answered with its own.
   void (*undisturbed)(const std::function<void()>& run) = nullptr;
-  /// Null: nobody wants to know which instance has which.
-  ListUvmDescriptors uvm_descriptors = nullptr;
   /// Whether that is a word of ours, which nobody else reads and the GPU writes in the order of a stream.
   /// Null: there are none.
   bool (*is_marker)(CUdeviceptr address) = nullptr;
@@ -152,6 +150,8 @@ class VirtualProcess {
   /// At the program's exit: from now on nobody moves it, nor makes a spare. Returns once nobody does, or
   /// after a while: drivers are taken down next.
   static void end_of_program();
+  /// And then what the driver in that slot wants done.
+  static void run_exits_of(Slot slot);
 
   /// At the program's first cuInit: the working instance comes up, and the spare in the background.
   CUresult initialise(unsigned int flags);
@@ -335,17 +335,15 @@ class VirtualProcess {
   void tell_domains();
   Result<const Instance*> bring_up(const std::string& domain);
   Result<Instance*> begin(const std::string& domain);
-  Result<Instance*> begin_anew(const std::string& domain);
-  Instance* take_resting(const std::string& domain);
+  Instance& blank_instance();
+  void finish_throw(Instance& instance);
   std::optional<Slot> take_slot();
   std::size_t number_of_domain(const std::string& domain) const;
   abi::DomainRule rule_of(const std::string& domain) const;
   void give_back_left();
   std::vector<const Instance*> take_left();
   void give_back(const Instance& instance);
-  void empty(const Instance& instance);
   void forget(const Instance& instance);
-  void note_hit(const Instance& instance);
 
   cuda::Backend own_driver_;
   VirtualSettings settings_;
@@ -381,11 +379,11 @@ class VirtualProcess {
   std::vector<const Instance*> there_;                ///< of these, those that have a context
   std::atomic<const Instance*> active_{nullptr};
   std::atomic<const Instance*> spare_{nullptr};
-  std::vector<const Instance*> left_;     ///< to be given back to the driver; of flipping_
+  std::vector<const Instance*> left_;     ///< to be thrown away; of flipping_
   bool are_left_in_use_ = false;          ///< some of those, by calls under way; likewise
-  std::vector<const Instance*> hit_;      ///< by a fault of their domain, whatever became of them; likewise
-  std::vector<const Instance*> resting_;  ///< that can begin again; of instances_mutex_
-  std::vector<Slot> free_slots_;          ///< likewise
+  std::vector<Instance*> spent_;        ///< thrown away; of instances_mutex_
+  std::vector<Instance*> still_there_;  ///< to be thrown away once more; likewise
+  std::vector<Slot> free_slots_;        ///< likewise
   std::atomic<const char*> aside_{nullptr};
   Work legacy_stream_work_;
   Work thread_streams_work_;
@@ -400,8 +398,7 @@ class VirtualProcess {
   int tries_ = 0;  ///< to leave, as asked; of the keeper alone
   /// Before that nobody tries again: the program has to get through the gate.
   std::chrono::steady_clock::time_point next_try_{};
-  std::uint32_t next_copy_ = 1;   ///< of the library; of starting_
-  int tries_to_begin_again_ = 0;  ///< likewise
+  std::array<bool, slots_max> is_end_known_{};  ///< somebody runs what its copies want done at the end; of starting_
   std::mutex hosts_mutex_;
   std::map<const void*, os::Mapping> hosts_;
   os::Fd page_memory_;

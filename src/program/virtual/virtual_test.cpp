@@ -14,7 +14,6 @@
 #include <thread>
 #include <vector>
 
-#include "program/virtual/address_keeping.h"
 #include "program/virtual/addresses.h"
 #include "program/virtual/code_image.h"
 #include "program/virtual/gate.h"
@@ -63,40 +62,6 @@ TEST(Addresses, AnAddressIsFoundInItsRangeAlone) {
   EXPECT_EQ(all.find(7)->begin, 0U);
   EXPECT_EQ(all.find(8)->begin, 8U);
   EXPECT_FALSE(all.find(16));
-}
-
-// ---- What libc answers ----
-
-TEST(AddressKeeping, OnlyAPlaceholderInTheWindowIsOne) {
-  const int anonymous = MAP_PRIVATE | MAP_ANONYMOUS;
-  EXPECT_TRUE(is_placeholder(window_begin, -1, PROT_NONE, anonymous));
-  EXPECT_TRUE(
-      is_placeholder(window_begin + window_bytes - 1, -1, PROT_NONE, anonymous | MAP_FIXED_NOREPLACE));
-  EXPECT_FALSE(is_placeholder(window_begin - 1, -1, PROT_NONE, anonymous));
-  EXPECT_FALSE(is_placeholder(window_begin + window_bytes, -1, PROT_NONE, anonymous));
-  EXPECT_FALSE(is_placeholder(window_begin, 3, PROT_NONE, MAP_SHARED)) << "a guard range";
-  EXPECT_FALSE(is_placeholder(window_begin, -1, PROT_READ, anonymous));
-  EXPECT_FALSE(is_placeholder(window_begin, -1, PROT_NONE, anonymous | MAP_FIXED));
-}
-
-TEST(AddressKeeping, TheSocketOfADriverThatComesUpIsItsOwn) {
-  EXPECT_EQ(socket_name("cuda-uvmfd-4026531836-17"), "cuda-uvmfd-4026531836-17") << "none comes up";
-  const ComingUp coming_up(3);
-  EXPECT_EQ(socket_name("cuda-uvmfd-4026531836-17"), "cuda-uvmfd-4026531836-17-3");
-  EXPECT_EQ(socket_name("somebody-else's"), "somebody-else's");
-}
-
-TEST(AddressKeeping, TheWindowIsNoPartOfTheMemoryMap) {
-  const std::string before = "4fffffe00000-500000000000 ---p 00000000 00:00 0 \n";
-  const std::string inside = "500000000000-504000000000 ---p 00000000 00:00 0 \n";
-  const std::string after = "540000000000-540000001000 rw-p 00000000 00:00 0 [x]";
-  EXPECT_EQ(without_window(before + inside + after), before + after);
-  EXPECT_EQ(without_window(""), "");
-  EXPECT_EQ(without_window("4fffffe00000-500200000000 ---p 0 00:00 0 x\n"),
-            "4fffffe00000-500000000000 ---p 0 00:00 0 x\n")
-      << "guard ranges that touch are one line";
-  EXPECT_EQ(without_window("4fffffe00000-540000200000 ---p\n" + after),
-            "4fffffe00000-500000000000 ---p\n540000000000-540000200000 ---p\n" + after);
 }
 
 // ---- Code ----

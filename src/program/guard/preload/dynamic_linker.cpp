@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /// dlsym() in front of the C library's: the CUDA runtime and PyTorch look the driver's functions up by name.
-/// And dlopen(), for what copies of the driver load (program/guard/preload/debugger_copies.h).
 #include <dlfcn.h>
 
 #include <atomic>
 
-#include "program/guard/preload/debugger_copies.h"
 #include "program/guard/preload/process_driver.h"
 #include "program/guard/preload/replacements.h"
 
@@ -13,10 +11,8 @@ namespace {
 
 /// noexcept: a call of one that may throw, out of a function that may not, is never made into a jump.
 using Dlsym = void* (*)(void* handle, const char* name) noexcept;
-using Dlopen = void* (*)(const char* file, int flags) noexcept;
 
 constinit std::atomic<Dlsym> found_dlsym{nullptr};
-constinit std::atomic<Dlopen> found_dlopen{nullptr};
 
 /// The C library's own. It may be asked for before our constructors have run.
 template <class Function>
@@ -43,20 +39,8 @@ extern "C" __attribute__((visibility("default"), optimize("O2", "omit-frame-poin
     void* handle, const char* name) noexcept {
   const Dlsym real = ::real(found_dlsym, "dlsym");
   if (!may_be_replaced(handle, name)) return real(handle, name);
-  void* const driver = firebreak::guard::driver_of_debugger(__builtin_return_address(0));
-  if (driver != nullptr) return real(driver, name);
   void* const found = real(handle, name);
   if (found == nullptr) return real(handle, name);
   void* const ours = firebreak::guard::replacement_of_symbol(name, found);
   return ours != nullptr ? ours : found;
-}
-
-/// Likewise a jump: what a name without a folder means depends on who asks.
-extern "C" __attribute__((visibility("default"), optimize("O2", "omit-frame-pointer"))) void* dlopen(
-    const char* file, int flags) noexcept {
-  const Dlopen real = ::real(found_dlopen, "dlopen");
-  if (firebreak::guard::Bypass::active()) return real(file, flags);
-  void* const ours = firebreak::guard::debugger_in_place_of(file, __builtin_return_address(0));
-  if (ours != nullptr) return ours;
-  return real(file, flags);
 }

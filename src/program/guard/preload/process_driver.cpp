@@ -55,11 +55,6 @@ bool is_marker(CUdeviceptr address) {
   return markers != nullptr && markers->is_marker(address);
 }
 
-std::vector<int> uvm_descriptors() {
-  TenantKernel kernel(*known_library);
-  return uvm_descriptors_of_this_process(kernel).value_or(std::vector<int>{});
-}
-
 /// Whether the virtual driver stands in front of the program's own one from now on.
 bool start_virtual_driver(const cuda::Backend& own_driver, const cuda::Driver& library) {
   auto domains = pair_in(abi::spare_variable);
@@ -71,7 +66,6 @@ bool start_virtual_driver(const cuda::Backend& own_driver, const cuda::Driver& l
   settings.domains = std::move(domains);
   settings.dumps = pair_in(abi::spare_dumps_variable);
   settings.undisturbed = &undisturbed;
-  settings.uvm_descriptors = &uvm_descriptors;
   settings.moved = &follow_with_guard;
   settings.is_marker = &is_marker;
   if (const auto redo = os::environment_variable(virtual_driver::redo_variable)) {
