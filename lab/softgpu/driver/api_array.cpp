@@ -32,7 +32,7 @@ CUresult create(CUarray* answer, const CUDA_ARRAY3D_DESCRIPTOR* shape) {
   });
 }
 
-/// Once nothing uses it any more.
+/// Gives it back once nothing uses it any more.
 CUresult give_back(Process& process, CUcontext made_in, std::uint64_t address) {
   if (const auto context = process.contexts().find(made_in)) {
     if (const CUresult result = process.synchronize(*context); result != CUDA_SUCCESS) return result;

@@ -74,7 +74,7 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext* answer, CUdevice device) {
     if (device != 0) return CUDA_ERROR_INVALID_DEVICE;
     if (answer == nullptr) return CUDA_ERROR_INVALID_VALUE;
     PrimaryContext& primary = process.primary();
-    // Without the mutex, which others ask for who do not wait for the GPU.
+    // The mutex is not held, which others ask for who do not wait for the GPU.
     const CUresult error = has_primary(primary) ? CUDA_SUCCESS : process.await_context();
     if (error != CUDA_SUCCESS) return error;
     const std::lock_guard lock(primary.mutex);

@@ -62,7 +62,7 @@ CUresult cuGetProcAddress_v2(const char* symbol, void** function, int driver_ver
   const bool per_thread = (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0;
   const auto result = find_entry(symbol, driver_version, per_thread, function);
   if (symbol_found != nullptr) *symbol_found = result;
-  // With `symbol_found` a missing name is an answer, not an error.
+  // The caller that gives `symbol_found` takes a missing name as an answer, not as an error.
   return result == CU_GET_PROC_ADDRESS_SUCCESS || symbol_found != nullptr ? CUDA_SUCCESS
                                                                           : CUDA_ERROR_NOT_FOUND;
 }
@@ -76,7 +76,7 @@ CUresult cuCoredumpSetAttribute(CUcoredumpSettings, void*, std::size_t*) { retur
 CUresult cuCoredumpGetAttributeGlobal(CUcoredumpSettings setting, void* value, std::size_t* size) {
   return with_process([&](Process& process) { return process.core_dump_mode().get(setting, value, size); });
 }
-/// Before cuInit the driver ended the process with that signal (H200).
+/// The driver ended the process with that signal before cuInit (H200).
 CUresult cuCoredumpSetAttributeGlobal(CUcoredumpSettings setting, void* value, std::size_t* size) {
   if (Process::current() == nullptr) std::raise(SIGSEGV);
   if (size == nullptr) return CUDA_ERROR_INVALID_VALUE;

@@ -11,7 +11,7 @@ using namespace firebreak::softgpu::driver;
 
 namespace {
 
-/// What a captured stream waits for, as the driver shows it: until the thread asks again.
+/// The dependencies of a captured stream, as the driver shows them: until the thread asks again.
 std::vector<CUgraphNode>& shown_dependencies() {
   thread_local std::vector<CUgraphNode> shown;
   return shown;

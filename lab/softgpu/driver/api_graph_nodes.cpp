@@ -26,7 +26,7 @@ CUresult add(Graph& graph, CUgraphNode* node, const After& after, NodeContent co
   return CUDA_SUCCESS;
 }
 
-/// As the driver answers lists: how many there are, or as many as there is room for.
+/// Lists are given as the driver answers them: how many there are, or as many as there is room for.
 template <class Item>
 CUresult give(const std::vector<Item>& all, Item* into, std::size_t* count) {
   if (count == nullptr) return CUDA_ERROR_INVALID_VALUE;

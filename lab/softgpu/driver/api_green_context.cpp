@@ -28,7 +28,7 @@ CUresult answer(CUdevResource* resource, CUdevResourceType type, unsigned int co
   return CUDA_SUCCESS;
 }
 
-/// For what works on a green context.
+/// Serves functions that work on a green context.
 template <class Action>
 CUresult with_green(CUgreenCtx handle, Action&& action) {
   return with_live_process([&](Process& process) {

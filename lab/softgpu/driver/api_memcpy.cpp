@@ -16,7 +16,7 @@ CopyPointer host(const void* address) {
 }
 CopyPointer either(CUdeviceptr address) { return {address, PointerRole::Either}; }
 
-/// Into a graph, where it is checked and not done. What waits cannot be captured.
+/// Captures into a graph, where the copy is checked and not done. A copy that waits cannot be captured.
 CUresult capture(Process& process, const std::shared_ptr<Stream>& target, const CUDA_MEMCPY3D& box,
                  bool wait) {
   if (wait) return process.captures().allow_waiting_for(*target);

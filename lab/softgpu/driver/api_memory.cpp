@@ -13,7 +13,7 @@ namespace {
 
 std::uint64_t as_address(const void* host) { return reinterpret_cast<std::uint64_t>(host); }
 
-/// For what a capture may forbid.
+/// Serves functions that a capture may forbid.
 template <class Action>
 CUresult with_context_uncaptured(Action&& action) {
   return with_context([&](Process& process, Context& context) {
@@ -22,8 +22,8 @@ CUresult with_context_uncaptured(Action&& action) {
   });
 }
 
-/// It waits for the work of the context that the memory was made in, whichever is current, if any is, and
-/// though a stream be captured.
+/// Waits for the work of the context that the memory was made in, whichever is current, if any is, and though
+/// a stream be captured.
 CUresult free_after_work(CUdeviceptr pointer, AllocationKind kind) {
   return with_live_process([&](Process& process) {
     if (pointer == 0) return CUDA_SUCCESS;
@@ -181,7 +181,7 @@ CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream stream) {
   return with_stream(stream, [&](Process& process, Context& context, const std::shared_ptr<Stream>& target) {
     const auto allocation = process.memory().find_exact(pointer);
     if (!allocation || allocation->kind != AllocationKind::Device) return CUDA_ERROR_INVALID_VALUE;
-    // Into a graph only what a graph has allocated goes.
+    // Memory goes into a graph only where a graph has allocated it.
     if (target->is_captured()) return CUDA_ERROR_INVALID_VALUE;
     Work work;
     work.on_gpu = false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What this library says that NVIDIA's has no function for: that it stands in for it.
+/// The function that NVIDIA's library does not have: it says that this one stands in for it.
 #include "shared/abi/stand_in_driver.h"
 #include "softgpu/machine/self_description.h"
 

@@ -15,7 +15,7 @@ struct Array {
   CUDA_ARRAY3D_DESCRIPTOR shape{};
   CUcontext context = nullptr;
   std::uint64_t address = 0;
-  bool is_level = false;  ///< of a mipmapped array, whose the memory is
+  bool is_level = false;  ///< a level of a mipmapped array, which has the memory
 
   std::uint64_t row_bytes() const;
   std::uint64_t rows() const;
@@ -23,7 +23,7 @@ struct Array {
   std::uint64_t size_bytes() const { return row_bytes() * rows() * layers(); }
 };
 
-/// Each level half as large as the one before; in one piece of memory.
+/// A mipmapped array: each level half as large as the one before; in one piece of memory.
 struct MipmappedArray {
   CUcontext context = nullptr;
   std::uint64_t address = 0;

@@ -12,7 +12,7 @@ namespace firebreak::softgpu::driver {
 /// One copy a layer. INVALID_VALUE, INVALID_HANDLE: it reaches out of what it names, or that is none.
 Answer<std::vector<CopyRequest>> layers_of(Process& process, const CUDA_MEMCPY3D& copy);
 
-/// Of a plain copy.
+/// Returns the box of a plain copy.
 CUDA_MEMCPY3D box_of(const CopyPointer& destination, const CopyPointer& source, std::size_t size_bytes);
 CUDA_MEMCPY3D box_of(const CUDA_MEMCPY2D& copy);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Which streams of the process are being captured, and what that forbids: as CUDA's manual has it at
+/// The streams of the process that are being captured, and what that forbids: as CUDA's manual has it at
 /// cuThreadExchangeStreamCaptureMode.
 #pragma once
 
@@ -18,22 +18,23 @@ CUstreamCaptureMode& capture_mode_of_thread();
 /// Thread safe.
 class Captures {
  public:
-  /// Into a new graph, or into `into`, where what is captured first waits for `after`. False: the stream is
-  /// captured already.
+  /// Begins a capture into a new graph, or into `into`, where what is captured first waits for `after`.
+  /// False: the stream is captured already.
   bool begin(const std::shared_ptr<Stream>& stream, CUstreamCaptureMode mode,
              std::shared_ptr<Graph> into = nullptr, const GraphNodes& after = {});
   struct End {
     CUresult result = CUDA_SUCCESS;
     std::shared_ptr<Graph> graph;
   };
-  /// By the stream that it began in. Everything in it has to come before what that stream waits for.
+  /// Ends a capture by the stream that it began in. Everything in it has to come before what that stream
+  /// waits for.
   End end(const std::shared_ptr<Stream>& stream);
   /// A stream waits for an event that was recorded in a capture: it takes part from now on.
   CUresult join(const std::shared_ptr<Stream>& stream, const CapturePlace& place);
   /// A stream ends: what is captured with it is void.
   void forget(const Stream& stream);
 
-  /// For calls that no capture records and that change what a graph may rely on, such as cuMemAlloc and
+  /// Serves calls that no capture records and that change what a graph may rely on, such as cuMemAlloc and
   /// cuMemFree. STREAM_CAPTURE_UNSUPPORTED: forbidden, and the captures in whose way it came are void.
   CUresult allow_unsafe_call();
   /// The same for calls that ask after, or wait for, all streams of a context, or one stream.

@@ -25,7 +25,7 @@ class Completion {
 };
 using CompletionPointer = std::shared_ptr<Completion>;
 
-/// Where everybody in the process waits for work to end or to die. Thread safe.
+/// The place where everybody in the process waits for work to end or to die. Thread safe.
 class CompletionHub {
  public:
   explicit CompletionHub(GpuControl& control) : control_(control) {}
@@ -33,7 +33,7 @@ class CompletionHub {
   void complete(Completion& completion);
   /// CUDA_SUCCESS when it is done; else the sticky error, once that shows.
   CUresult wait(const Completion& completion);
-  /// For workers: false as soon as the process's GPU work was stopped.
+  /// Serves workers: false as soon as the process's GPU work was stopped.
   bool wait_unless_stopped(const Completion& completion);
   /// Makes all waiters look again.
   void notify();

@@ -29,7 +29,7 @@ struct ContextOptions {
   unsigned int flags = 0;
   unsigned int api_version = 0;
   std::optional<unsigned int> multiprocessors = std::nullopt;  ///< execution affinity; all without one
-  CUcontext primary = nullptr;  ///< of a green context: whose memory and modules it uses
+  CUcontext primary = nullptr;  ///< context whose memory and modules a green context uses
 };
 
 /// GPU memory that a context takes: as on an H100 with driver 580 under MPS. One with an affinity of 2 to 8
@@ -57,7 +57,7 @@ class Context {
   CUstream create_stream(const StreamOptions& options);
   /// The stream behind a handle, also behind the two default streams' handles; null when there is none.
   std::shared_ptr<Stream> find_stream(CUstream handle);
-  /// Whether there is a stream at that address.
+  /// True when there is a stream at that address.
   bool has_stream_at(const void* address) const;
   /// Closes it; what was submitted still runs. False when there is none.
   bool destroy_stream(CUstream handle);
@@ -73,11 +73,11 @@ class Context {
   std::shared_ptr<Stream> default_stream();
   std::shared_ptr<Stream> per_thread_stream();
   std::vector<std::shared_ptr<Stream>> all_streams() const;
-  /// Under mutex_, or where nobody else has the context.
+  /// Called under mutex_, or where nobody else has the context.
   void count_memory(std::uint64_t bytes);
 
   std::shared_ptr<const StreamHost> host_;
-  std::shared_ptr<SharedGpu> account_;  ///< where its memory is counted
+  std::shared_ptr<SharedGpu> account_;  ///< account in which its memory is counted
   ContextOptions options_;
   std::uint64_t id_;
   HandleTable<Stream> streams_;

@@ -28,7 +28,7 @@ ExceptionName name_of(GpuFaultKind kind) {
     case GpuFaultKind::LocalOutOfBounds:
     case GpuFaultKind::StackOverflow:
       return {"WARP_OUT_OF_RANGE_ADDRESS", 5};
-    // And so it is with shared memory and with a bad program counter.
+    // The same holds for shared memory and for a bad program counter.
     case GpuFaultKind::IllegalInstruction:
     case GpuFaultKind::SharedOutOfBounds:
     case GpuFaultKind::InstructionFetch:
@@ -42,7 +42,7 @@ ExceptionName name_of(GpuFaultKind kind) {
   return {"NONE", 0};
 }
 
-/// What every line begins with.
+/// Returns the beginning of every line.
 std::string head() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   const auto us = std::chrono::duration_cast<std::chrono::microseconds>(now).count() % 1'000'000;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What CUDA's core dump mode says on standard error, and the numbers of exceptions: as an H100 printed them
-/// (driver 580.159.04).
+/// The words of CUDA's core dump mode on standard error, and the numbers of exceptions: as an H100 printed
+/// them (driver 580.159.04).
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ std::string core_dump_lines(const GpuFault& fault);
 
 /// The lines before it, of any client of the domain.
 std::string core_dump_begin_lines();
-/// And after it.
+/// Returns the lines after it.
 std::string core_dump_end_lines();
 
 }  // namespace firebreak::softgpu::driver

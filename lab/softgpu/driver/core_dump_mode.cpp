@@ -20,7 +20,7 @@
 namespace firebreak::softgpu::driver {
 namespace {
 
-/// What an H100's driver answers, which cuda.h has no name for.
+/// Answers of an H100's driver that have no name in cuda.h.
 constexpr auto cannot_open_dump = static_cast<CUresult>(10);
 
 std::string host_name() {
@@ -99,7 +99,7 @@ CUresult CoreDumpMode::set(CUcoredumpSettings setting, const void* value, std::s
   }
 }
 
-/// Of the others it said that the value is invalid.
+/// The other settings were said to be invalid values.
 CUresult CoreDumpMode::get(CUcoredumpSettings setting, void* value, std::size_t* size_bytes) const {
   if (setting != CU_COREDUMP_FILE || value == nullptr || size_bytes == nullptr)
     return CUDA_ERROR_INVALID_VALUE;
@@ -119,7 +119,7 @@ std::string CoreDumpMode::file() const {
 }
 
 void CoreDumpMode::show(const std::string& lines) const {
-  // At once, so that nobody's words come between.
+  // The lines come at once, so that nobody's words come between.
   if (settings_.shows_progress) std::fputs(lines.c_str(), stderr);
 }
 

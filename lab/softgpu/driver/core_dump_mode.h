@@ -18,14 +18,14 @@
 namespace firebreak::softgpu::driver {
 
 struct CoreDumpSettings {
-  bool enabled = false;  ///< by the environment: no call changes anything of it
+  bool enabled = false;  ///< the environment has enabled it: no call changes anything of it
   bool shows_progress = false;
-  bool dumps_after_traps = true;  ///< of others
+  bool dumps_after_traps = true;  ///< dumps after other processes' traps
   bool aborts = true;             ///< the process, once its dump is complete
-  std::string file;               ///< with its %h, %p and %t filled in
+  std::string file;               ///< name with its %h, %p and %t filled in
 };
 
-/// As the environment says.
+/// Returns what the environment says.
 CoreDumpSettings core_dump_settings();
 
 /// Thread safe.
@@ -43,7 +43,7 @@ class CoreDumpMode {
   /// Writes one line or several of the mode, where they are wanted.
   void show(const std::string& lines) const;
 
-  /// While it lives a kernel is on the GPU; one that was halted stays there.
+  /// A kernel that is on the GPU while this lives; one that was halted stays there.
   class RunningKernel {
    public:
     RunningKernel(CoreDumpMode& mode, const Launch& launch);
@@ -73,12 +73,12 @@ class CoreDumpMode {
   const CoreDumpSettings settings_;
   std::atomic<bool> is_on_by_calls_{false};
   std::atomic<CUresult> error_{CUDA_SUCCESS};
-  std::atomic<bool> is_in_order_{true};  ///< no dump has failed
+  std::atomic<bool> is_in_order_{true};  ///< true: no dump has failed
   mutable std::mutex mutex_;             ///< guards what follows
   std::string file_by_calls_;            ///< empty: no call has named one
   std::uint32_t flags_by_calls_ = 0;
   std::list<DumpedKernel> kernels_;
-  std::string exception_lines_;  ///< of the first kernel of this process that was halted
+  std::string exception_lines_;  ///< lines of the first kernel of this process that was halted
 };
 
 }  // namespace firebreak::softgpu::driver

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What the software GPU claims to be.
+/// The claims of the software GPU about itself.
 #pragma once
 
 #include "shared/abi/cuda_driver.h"

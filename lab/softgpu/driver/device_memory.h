@@ -24,7 +24,7 @@ struct Allocation {
   std::uint64_t begin = 0;
   std::uint64_t size_bytes = 0;
   AllocationKind kind = AllocationKind::Device;
-  unsigned int flags = 0;  ///< what the program asked for
+  unsigned int flags = 0;  ///< size that the program asked for
   std::uint64_t id = 0;    ///< unique in the process
   CUcontext context = nullptr;
   bool contains(std::uint64_t address) const { return address - begin < size_bytes; }
@@ -33,7 +33,7 @@ struct Allocation {
 /// Thread safe.
 class DeviceMemory {
  public:
-  /// Every allocation starts at a multiple of this, as on the real driver.
+  /// Alignment of every allocation, as on the real driver.
   static constexpr std::uint64_t alignment_bytes = 512;
 
   DeviceMemory(std::shared_ptr<SharedGpu> gpu, UvmSpace& space, DriverAddresses& addresses);
@@ -46,7 +46,7 @@ class DeviceMemory {
 
   /// Frees what begins at exactly that address and is of that kind.
   CUresult free(std::uint64_t begin, AllocationKind kind);
-  /// All that was allocated in a context.
+  /// Frees everything that was allocated in a context.
   void free_all_of(CUcontext context);
   /// The allocation that holds the address.
   std::optional<Allocation> find(std::uint64_t address) const;
@@ -76,8 +76,8 @@ class DeviceMemory {
   UvmSpace& space_;
   DriverAddresses& addresses_;
   mutable std::mutex mutex_;
-  std::map<std::uint64_t, Chunk> chunks_;            // by address
-  std::map<std::uint64_t, Allocation> allocations_;  // by address
+  std::map<std::uint64_t, Chunk> chunks_;            // chunks by address
+  std::map<std::uint64_t, Allocation> allocations_;  // allocations by address
   std::uint64_t next_id_ = 1;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Which fault domain this process belongs to: an MPS server's, or one of its own.
+/// The fault domain of this process: an MPS server's, or one of its own.
 #pragma once
 
 #include <cstdint>

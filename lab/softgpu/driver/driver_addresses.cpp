@@ -22,7 +22,7 @@ constexpr bool cpu_counts = false;
 constexpr bool cpu_counts = true;
 #endif
 
-/// As libcuda reads it: through the C library's own file.
+/// Reads them as libcuda does: through the C library's own file.
 std::string own_maps() {
   std::string text;
   std::FILE* const file = std::fopen("/proc/self/maps", "r");

@@ -20,21 +20,22 @@ namespace firebreak::softgpu::driver {
 class DriverAddresses {
  public:
   DriverAddresses();
-  /// As AddressRanges::take. Where Linux refuses the placeholder (a sanitizer's own addresses, the lowest
-  /// page), the range is numbers alone.
+  /// Takes a range as AddressRanges::take does. Where Linux refuses the placeholder (a sanitizer's own
+  /// addresses, the lowest page), the range is numbers alone.
   std::optional<AddressRange> take(std::uint64_t size_bytes, std::uint64_t alignment_bytes,
                                    std::uint64_t hint);
   /// Takes away whatever the process has mapped there meanwhile.
   void give(std::uint64_t begin, std::uint64_t size_bytes);
 
  private:
-  /// Where the first thing that is in the way of the range ends. What can be had as a placeholder is not.
+  /// Returns where the first thing that is in the way of the range ends. Addresses that can be had as a
+  /// placeholder are not in the way.
   std::optional<std::uint64_t> obstacle(const AddressRange& range);
 
   std::vector<os::MappedRegion> mapped_at_start_;
   std::mutex mutex_;  ///< guards what follows; before that of the ranges
   AddressRanges ranges_;
-  std::map<std::uint64_t, os::Mapping> placeholders_;  // by address
+  std::map<std::uint64_t, os::Mapping> placeholders_;  // placeholders by address
 };
 
 }  // namespace firebreak::softgpu::driver

@@ -16,8 +16,8 @@ thread_local bool null_is_own_stream = false;
 PerThreadDefault::PerThreadDefault() : before_(std::exchange(null_is_own_stream, true)) {}
 PerThreadDefault::~PerThreadDefault() { null_is_own_stream = before_; }
 
-/// Of each thread until its end, and of the first one for ever: what a program calls while it ends comes
-/// after the destructors of its threads' variables.
+/// The stack of each thread until its end, and of the first one for ever: what a program calls while it ends
+/// comes after the destructors of its threads' variables.
 std::vector<CUcontext>& context_stack() {
   using Stack = std::vector<CUcontext>;
   static const pthread_key_t key = [] {

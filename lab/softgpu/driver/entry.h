@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What every entry point begins with: is the driver initialised, did a fault end it, which context is
+/// The beginning of every entry point: is the driver initialised, did a fault end it, which context is
 /// current.
 #pragma once
 
@@ -17,7 +17,7 @@ std::vector<CUcontext>& context_stack();
 /// Null when none is current.
 CUcontext current_context();
 
-/// While one lives on a thread, null means that thread's own default stream there.
+/// Makes null mean the thread's own default stream, while this lives there.
 class PerThreadDefault {
  public:
   PerThreadDefault();
@@ -29,14 +29,14 @@ class PerThreadDefault {
   bool before_;
 };
 
-/// For what works without a context, and after a fault.
+/// Serves functions that work without a context, and after a fault.
 template <class Action>
 CUresult with_process(Action&& action) {
   Process* process = Process::current();
   return process == nullptr ? CUDA_ERROR_NOT_INITIALIZED : std::forward<Action>(action)(*process);
 }
 
-/// For what works without a context, but not after a fault.
+/// Serves functions that work without a context, but not after a fault.
 template <class Action>
 CUresult with_live_process(Action&& action) {
   return with_process([&](Process& process) {
@@ -47,7 +47,7 @@ CUresult with_live_process(Action&& action) {
   });
 }
 
-/// For what needs a current context.
+/// Serves functions that need a current context.
 template <class Action>
 CUresult with_context(Action&& action) {
   return with_live_process([&](Process& process) {
@@ -66,7 +66,7 @@ struct StreamAndContext {
 /// Looks in the current context first; empty stream when the handle is none.
 StreamAndContext find_stream(Process& process, CUstream handle);
 
-/// For what works on a stream.
+/// Serves functions that work on a stream.
 template <class Action>
 CUresult with_stream(CUstream handle, Action&& action) {
   return with_live_process([&](Process& process) {

@@ -15,19 +15,19 @@ class Event {
  public:
   Event(unsigned int flags, CUcontext context) : flags_(flags), context_(context) {}
   unsigned int flags() const { return flags_; }
-  /// Whose streams it can be recorded in.
+  /// Returns the context in whose streams it can be recorded.
   CUcontext context() const { return context_; }
   void record(CompletionPointer completion) {
     const std::lock_guard lock(mutex_);
     recorded_ = std::move(completion);
     captured_ = {};
   }
-  /// In a stream that is captured: who waits for it takes part in the capture.
+  /// Records it in a stream that is captured: a stream that waits for it takes part in the capture.
   void record_in_capture(CapturePlace place) {
     const std::lock_guard lock(mutex_);
     captured_ = std::move(place);
   }
-  /// Without a capture: it was not recorded in one.
+  /// Returns a place without a capture where it was not recorded in one.
   CapturePlace captured() const {
     const std::lock_guard lock(mutex_);
     return captured_;

@@ -9,13 +9,13 @@
 namespace firebreak::softgpu::driver {
 
 namespace {
-/// Whether a fault has been told of.
+/// Says whether a fault has been told of.
 constexpr std::int64_t until_asked_again_ns = 1'000'000;
-/// Without being woken.
+/// Pause between two looks without being woken.
 constexpr std::chrono::seconds look_again(1);
-/// For what nobody is woken by.
+/// Pause between two looks at what nobody is woken by.
 constexpr std::chrono::milliseconds short_look_again(1);
-/// After the last core dump.
+/// Time of the reset after the last core dump.
 constexpr std::chrono::milliseconds reset_takes(50);
 }  // namespace
 
@@ -76,7 +76,7 @@ bool GpuControl::outlives_own_dump() {
   while (true) {
     const std::uint32_t seen = gpu_->wake().value();
     const auto hold = domain().hold();
-    // Another one that has faulted since stands still until the reset: 4 of 4 (H200,
+    // A second process that has faulted since stands still until the reset: 4 of 4 (H200,
     // results/h200/parking-at-once.json).
     const bool is_first = hold && hold->faulter_slot == slot();
     if (is_first && domain().has_dumped(slot()) && domain().falls_late(slot())) return true;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Whether this process's GPU work may go on: the GPU may stand still, the domain may have faulted, MPS may
-/// have ended this client. One object a process; running kernels poll it.
+/// Says whether this process's GPU work may go on: the GPU may stand still, the domain may have faulted, MPS
+/// may have ended this client. One object a process; running kernels poll it.
 #pragma once
 
 #include <atomic>
@@ -28,11 +28,11 @@ class GpuControl final : public ExecutionControl {
   std::uint32_t slot() const { return place()->slot; }
   /// The process has left its domain, with nothing on the GPU: what happens there is nothing to it.
   void leave() { places_.back().is_left.store(true, std::memory_order_release); }
-  /// And has joined another one.
+  /// Moves the process to another domain, which it has joined.
   void move_to(std::shared_ptr<Domain> domain, std::uint32_t slot);
   const HaltRules& halt_rules() const { return halt_rules_; }
 
-  /// For kernels: blocks while the GPU stands still.
+  /// Blocks a kernel while the GPU stands still.
   bool should_stop() override;
   /// Nothing of this process runs on the GPU any more.
   bool stopped() const;
@@ -41,14 +41,13 @@ class GpuControl final : public ExecutionControl {
   /// Waits while others that have dumped keep this process from being halted for its own dump: no longer than
   /// their kernels would stand still on a halted multiprocessor. The faulter is halted already.
   void wait_until_halted(const DomainHold& hold);
-  /// Of a kernel that an exception has halted: waits for the fault. True: this process had the first
+  /// Waits for the fault, for a kernel that an exception has halted. True: this process had the first
   /// exception and has completed its own dump, the domain is held on, and its kernel counts as done: on an
-  /// H100 its next call said CUDA_SUCCESS (results/h100/parking-unnamed.json). Others stood still
-  /// (results/h100/parking-second.json).
+  /// H100 its next call said CUDA_SUCCESS. Others stood still.
   bool outlives_own_dump();
   /// The error that ended this process's GPU work, once it shows; CUDA_SUCCESS before.
   CUresult sticky_error() const;
-  /// When sticky_error() will change; empty: nothing is known to be due.
+  /// Returns when sticky_error() will change; empty: nothing is known to be due.
   std::optional<std::int64_t> error_due_ns() const;
   /// Makes running kernels look, where there is a reason to.
   void refresh();
@@ -72,7 +71,7 @@ class GpuControl final : public ExecutionControl {
   const Place* place() const { return place_.load(std::memory_order_acquire); }
 
   std::shared_ptr<SharedGpu> gpu_;
-  std::deque<Place> places_;  ///< for good: a thread may still be looking at an earlier one
+  std::deque<Place> places_;  ///< places, kept for good: a thread may still be looking at an earlier one
   std::atomic<const Place*> place_{nullptr};
   HaltRules halt_rules_ = HaltRules::from_environment();
 };

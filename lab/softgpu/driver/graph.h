@@ -46,9 +46,9 @@ class Graph {
 
   CUgraph handle() { return reinterpret_cast<CUgraph>(this); }
   std::shared_ptr<GraphNode> add(NodeContent content, const GraphNodes& dependencies);
-  /// Also what others wait for.
+  /// Removes a node, also from what others wait for.
   void remove(const std::shared_ptr<GraphNode>& node);
-  /// In the order in which they came.
+  /// Returns the nodes in the order in which they came.
   GraphNodes nodes() const;
   std::shared_ptr<GraphNode> find(const void* node) const;
   /// False: these are no nodes of it, or they wait for each other already.
@@ -59,8 +59,8 @@ class Graph {
   GraphNodes leaves() const;
   /// The same again, with nodes in the same order.
   std::shared_ptr<Graph> clone() const;
-  /// Each after all that it waits for; among those that could be next, the last one that came. So who forgets
-  /// that something waits sees it. Empty: there is a circle.
+  /// Returns each node after all that it waits for; among those that could be next, the last one that came:
+  /// so a user that forgets that something waits sees it. Empty: there is a circle.
   std::optional<GraphNodes> in_some_order() const;
 
  private:
@@ -68,10 +68,10 @@ class Graph {
   GraphNodes nodes_;
 };
 
-/// What cuGraphInstantiate makes: it does not change with its graph.
+/// The result of cuGraphInstantiate: it does not change with its graph.
 struct GraphExec {
   struct Entry {
-    CUgraphNode node;  ///< of the graph that it was made of
+    CUgraphNode node;  ///< node of the graph that it was made of
     NodeContent content;
     bool is_enabled = true;
   };

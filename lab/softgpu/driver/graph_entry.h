@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What entry points of graphs begin with.
+/// The beginning of entry points of graphs.
 #pragma once
 
 #include <memory>
@@ -18,7 +18,7 @@ CUresult with_graph(CUgraph graph, Action&& action) {
   });
 }
 
-/// Of any graph that the program has. Null: there is none.
+/// Finds a node of any graph that the program has. Null: there is none.
 inline std::shared_ptr<GraphNode> find_node(Process& process, CUgraphNode node) {
   for (const auto& graph : process.graphs().all()) {
     if (auto found = graph->find(node)) return found;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// From nodes of graphs to work on a stream, and from a program's parameters to nodes.
+/// The ways from nodes of graphs to work on a stream, and from a program's parameters to nodes.
 #pragma once
 
 #include <memory>
@@ -15,15 +15,16 @@ Answer<KernelNode> kernel_node_of(Process& process, const CUDA_KERNEL_NODE_PARAM
 CUresult check(Process& process, const CUDA_MEMCPY3D& copy);
 CUresult check(Process& process, const CUDA_MEMSET_NODE_PARAMS& fill);
 
-/// Of any type, as by the function for nodes of that type. NOT_SUPPORTED: the others.
+/// Returns the content of a node of any type, as the function for nodes of that type does. NOT_SUPPORTED: the
+/// other types.
 Answer<NodeContent> content_of(Process& process, const CUgraphNodeParams& params);
 
 /// A node gets other parameters. It stays of its type, and a kernel's attributes stay.
 CUresult set(Process& process, KernelNode& into, const CUDA_KERNEL_NODE_PARAMS* params);
 CUresult set(Process& process, NodeContent& into, const CUgraphNodeParams* params);
 
-/// What a graph can do, in an order in which it may be done. INVALID_VALUE: there is none, or it has an event
-/// or a function that is gone.
+/// Puts what a graph can do in an order in which it may be done. INVALID_VALUE: there is none, or it has an
+/// event or a function that is gone.
 Answer<std::shared_ptr<GraphExec>> instantiate(const Graph& graph, unsigned long long flags);
 
 /// Puts all of it on the stream. What fails first: what comes after it is not done.

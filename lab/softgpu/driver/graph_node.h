@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What one node of a graph does, as the program gave it to a captured stream or to a cuGraphAdd function.
+/// The act of one node of a graph, as the program gave it to a captured stream or to a cuGraphAdd function.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +24,8 @@ struct KernelNode {
   std::uint32_t block[3] = {1, 1, 1};
   std::uint32_t shared_bytes = 0;
   std::vector<std::byte> parameters;  ///< packed, as the kernel takes them
-  std::vector<std::size_t> offsets;   ///< of each, in bytes
-  bool in_one_piece = false;          ///< they were given by `extra`
+  std::vector<std::size_t> offsets;   ///< offset of each, in bytes
+  bool in_one_piece = false;          ///< true: `extra` gave them
   std::map<int, CUlaunchAttributeValue> attributes;
 };
 struct MemcpyNode {
@@ -47,7 +47,7 @@ struct EventWaitNode {
 struct ChildGraphNode {
   std::shared_ptr<Graph> graph;
 };
-/// It can only be done: nobody can ask what it is.
+/// A node that can only be done: nobody can ask what it is.
 struct OtherNode {
   CUgraphNodeType type;
   Work work;

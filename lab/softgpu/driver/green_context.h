@@ -9,7 +9,7 @@
 
 namespace firebreak::softgpu::driver {
 
-/// What cuDevResourceGenerateDesc made.
+/// The result of cuDevResourceGenerateDesc.
 struct ResourceDescription {
   unsigned int multiprocessors = 0;
 };

@@ -18,7 +18,7 @@ class HostFiles {
  public:
   /// Memory that is registered from now on. Nothing happens where no descriptor of ours is behind it.
   void add(os::Socket& server, std::uint64_t begin, std::uint64_t size_bytes);
-  /// Where in a file an address lies.
+  /// Returns where in a file an address lies.
   std::optional<WordPlace> find(std::uint64_t address) const;
 
  private:

@@ -9,7 +9,7 @@
 
 namespace firebreak::softgpu::driver {
 
-/// Whether an image is PTX text rather than a cubin or a fat binary.
+/// True when an image is PTX text rather than a cubin or a fat binary.
 bool is_ptx(std::string_view image);
 /// The same from its first bytes, before anybody looks for its end.
 bool begins_like_text(const void* image);

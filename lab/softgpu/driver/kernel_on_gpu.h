@@ -10,7 +10,7 @@
 
 namespace firebreak::softgpu::driver {
 
-/// Of one launch; for the thread that runs it.
+/// A kernel of one launch; for the thread that runs it.
 class KernelOnGpu final : public BlockGate {
  public:
   explicit KernelOnGpu(GpuControl& control);
@@ -27,7 +27,8 @@ class KernelOnGpu final : public BlockGate {
   bool stands_still(std::uint64_t block) const;
 
   GpuControl& control_;
-  const bool came_later_;  ///< than the exception: a halted multiprocessor gets no new blocks
+  const bool came_later_;  ///< true: it came later than the exception, and a halted multiprocessor gets no
+                           ///< new blocks
   bool stood_still_ = false;
   std::int64_t turn_began_ns_;
 };

@@ -86,7 +86,7 @@ std::vector<std::uint64_t> pointed_at(const AddressSpace& space, const std::vect
   return hosts;
 }
 
-/// While it lives, a kernel runs that may store there.
+/// Marks places where a kernel that runs may store, while this lives.
 class RunningStores {
  public:
   RunningStores(RmClient& client, std::vector<std::uint64_t> hosts)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// From the arguments of a launch to work on a stream; occupancy.
+/// The way from the arguments of a launch to work on a stream; occupancy.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +29,7 @@ Answer<Launch> prepare_launch(const Function& function, Dimensions grid, Dimensi
 /// Work of that kernel; its fault, if any, comes when it is done.
 Work work_of_launch(Process& process, Context& context, Launch launch);
 
-/// What a graph keeps of such a launch.
+/// Returns what a graph keeps of such a launch.
 KernelNode node_of_launch(const Function& function, CUfunction handle, const Launch& launch,
                           const LaunchArguments& arguments);
 

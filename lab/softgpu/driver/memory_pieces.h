@@ -19,7 +19,7 @@ namespace firebreak::softgpu::driver {
 struct MemorySide {
   std::uint64_t address = 0;
   bool on_gpu = true;
-  /// What keeps plain host memory alive until the copy ran (a staging buffer), or null.
+  /// Keeps plain host memory alive until the copy ran (a staging buffer), or null.
   std::shared_ptr<void> staging;
 };
 
@@ -29,7 +29,7 @@ struct MemoryPiece {
   std::shared_ptr<void> keep_alive;
 };
 
-/// Whose access it is: only the SM's faults can be replayed.
+/// The unit whose access it is: only the SM's faults can be replayed.
 enum class Engine { Sm, Copy, Host };
 
 /// Empty: a fault, since nothing is mapped, or without the rights for it.
@@ -37,13 +37,14 @@ std::optional<MemoryPiece> find_piece(const AddressSpace& space, const MemorySid
                                       std::uint64_t offset_bytes, std::uint64_t size_bytes, GpuAccess access,
                                       Engine engine);
 
-/// Whether the driver has mapped something at the address: what it knows nothing of, its calls refuse.
+/// True when the driver has mapped something at the address: addresses that it knows nothing of its calls
+/// refuse.
 bool is_mapped(const AddressSpace& space, std::uint64_t address);
 
 /// The same of a whole range.
 bool is_accessible(const AddressSpace& space, std::uint64_t address, std::uint64_t size_bytes);
 
-/// What the copy engine does: piece by piece, so that a fault or a stop leaves what was copied by then.
+/// Copies as the copy engine does: piece by piece, so that a fault or a stop leaves what was copied by then.
 WorkOutcome copy_bytes(const AddressSpace& space, GpuControl& control, const MemorySide& destination,
                        const MemorySide& source, std::uint64_t size_bytes);
 

@@ -14,7 +14,7 @@ namespace firebreak::softgpu::driver {
 
 namespace {
 
-/// Where a module's variables go, and which there are, for when loading fails or the module is unloaded.
+/// Places of a module's variables, and which there are, for when loading fails or the module is unloaded.
 struct VariableMemory {
   Process& process;
   CUcontext context;

@@ -49,7 +49,7 @@ class Module {
 
   CUmodule handle() { return reinterpret_cast<CUmodule>(this); }
   const LoadedModule& loaded() const { return *loaded_; }
-  /// NOT_FOUND when there is no such kernel. The same handle for the same name.
+  /// Returns NOT_FOUND when there is no such kernel, and the same handle for the same name.
   Answer<CUfunction> function(const std::string& name);
   /// Makes its functions' handles invalid.
   void forget_functions();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What an MPS client's environment lets it have of the GPU.
+/// The limits that an MPS client's environment puts on its use of the GPU.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,10 @@ namespace firebreak::softgpu::driver {
 /// NVIDIA's library passes over as well.
 std::optional<std::uint64_t> parse_memory_limit(std::string_view text);
 
-/// Of so many SMs, rounded down but never to none; all of them where the text is no share.
+/// Returns the share of so many SMs, rounded down but never to none; all of them where the text is no share.
 int sms_of_share(std::string_view percentage, int all);
 
-/// From this process's environment.
+/// Reads it from this process's environment.
 std::optional<std::uint64_t> memory_limit_from_environment();
 int sm_count_from_environment(int all);
 

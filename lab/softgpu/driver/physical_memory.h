@@ -13,14 +13,15 @@
 
 namespace firebreak::softgpu::driver {
 
-/// What the hardware's large pages make of every allocation.
+/// The granularity that the hardware's large pages give every allocation.
 inline constexpr std::uint64_t granularity_bytes = std::uint64_t{2} << 20;
 
 /// Immutable; shared by threads. Device memory is given back to the GPU's account with the last owner in the
 /// process that made it.
 class PhysicalMemory {
  public:
-  /// OUT_OF_MEMORY when the GPU, or the machine, has no more. `size_bytes` is a multiple of the granularity.
+  /// Returns OUT_OF_MEMORY when the GPU, or the machine, has no more. `size_bytes` is a multiple of the
+  /// granularity.
   static Answer<std::shared_ptr<PhysicalMemory>> create(std::shared_ptr<SharedGpu> gpu,
                                                         std::uint64_t size_bytes);
   /// Memory that another process exported; INVALID_VALUE for any other descriptor. The caller keeps `fd`.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What cuPointerGetAttribute knows.
+/// The facts that cuPointerGetAttribute knows.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ struct PointerInfo {
   bool known = false;
   std::uint64_t begin = 0;
   std::uint64_t size_bytes = 0;
-  /// What CU_POINTER_ATTRIBUTE_RANGE_... answer: of a mapping the reservation that it lies in (H200).
+  /// Answers of CU_POINTER_ATTRIBUTE_RANGE_...: for a mapping the reservation that it lies in (H200).
   std::uint64_t range_begin = 0;
   std::uint64_t range_bytes = 0;
   bool is_accessible = false;  ///< cuMemGetAddressRange knows of it

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/// That a process has a driver: libcuda binds an abstract socket with the process's number in its name, and
-/// does not start where somebody has bound it (measured on an H100: a second copy of the library answers
-/// 304).
+/// The mark of a process that has a driver: libcuda binds an abstract socket with the process's number in its
+/// name, and does not start where somebody has bound it (measured on an H100: a second copy of the library
+/// answers 304).
 #pragma once
 
 #include "ground/os/fd.h"
@@ -9,7 +9,7 @@
 
 namespace firebreak::softgpu::driver {
 
-/// For as long as it lives.
+/// The presence lasts as long as this lives.
 class Presence {
  public:
   /// OPERATING_SYSTEM: another driver of this process is there.

@@ -44,14 +44,15 @@ void stay_loaded() {
   if (::dladdr(reinterpret_cast<void*>(&stay_loaded), &own) != 0) (void)::dlopen(own.dli_fname, RTLD_NOW);
 }
 
-/// Before its end shows. Of a process that is killed its server does it, after that.
+/// The process gives it back before its end shows. For a process that is killed its server does it, after
+/// that.
 void give_context_back_at_exit() {
   Process* const process = Process::current();
   if (process != nullptr && !process->contexts().all().empty()) process->give_last_context_back();
 }
 
 void disable_in_child() {
-  // It has all that its parent had on the GPU, which lives on with it.
+  // The child has all that its parent had on the GPU, which lives on with it.
   if (Process* const parent = instance().process.load()) parent->rm_client().add_child(os::own_pid());
   instance().process.store(nullptr);
   instance().forked.store(true);
@@ -132,7 +133,7 @@ Process::Process(std::shared_ptr<SharedGpu> gpu, DomainMembership membership, Uv
   stream_host_->deliver_fault = [this](const WorkFault& fault) { return deliver(fault); };
 }
 
-/// As on an H100 with driver 580: the device says fewer SMs and as much memory as ever, and less of it free.
+/// The device says fewer SMs and as much memory as ever, and less of it free, as on an H100 with driver 580.
 void Process::take_mps_limits() {
   sm_count_ = sm_count_from_environment(multiprocessor_count);
   if (const auto bytes = memory_limit_from_environment()) gpu_->limit_own_memory(*bytes);
@@ -160,7 +161,7 @@ void Process::begin_core_dump() {
     return gpu_->wake_everybody();
   }
   dumps_core_ = true;
-  // Of its own: somebody may let it wait for ever to write.
+  // The dump has a thread of its own: somebody may let it wait for ever to write.
   os::start_background_thread("cuda-core-dump", [this, hold] { dump_core(*hold); }).detach();
 }
 
@@ -216,9 +217,9 @@ bool Process::server_is_gone() {
   Member& now = member();
   if (!now.of.server || now.has_left) return false;
   const auto received = now.of.server->receive(Milliseconds(0));
-  if (received) now.has_left = true;  // it has taken a later instance of this process: goodbye
+  if (received) now.has_left = true;  // a later instance of this process has taken it: goodbye
   const bool is_over = !received && received.error().code != ErrorCode::Timeout;
-  return is_over && !now.has_left;  // or it is our own end of it
+  return is_over && !now.has_left;  // true also when it is our own end of it
 }
 
 void Process::watch_machine() {

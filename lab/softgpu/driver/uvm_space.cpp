@@ -16,7 +16,7 @@ namespace firebreak::softgpu::driver {
 
 namespace {
 
-/// What one fault brings: UVM's granule on the GPU.
+/// The memory that one fault brings: UVM's granule on the GPU.
 struct alignas(64) Block {
   static constexpr std::uint64_t size_bytes = 65536;
   std::array<std::byte, size_bytes> bytes{};
@@ -37,7 +37,7 @@ bool UvmSpace::map(Translation range) {
   const AddressSpan span{range.begin, range.end};
   {
     const std::lock_guard lock(mutex_);
-    // To look at all takes as long as the process has much mapped, and a driver maps often.
+    // Looking at all takes as long as the process has much mapped, and a driver maps often.
     if (!populated_.empty()) forget_stale(descriptor_.managed_ranges());
   }
   if (descriptor_.has_managed_range_in(span) || !descriptor_.ranges().take(span)) return false;
@@ -67,7 +67,7 @@ FaultAnswer UvmSpace::handle(const PageFault& fault) {
     const std::lock_guard lock(mutex_);
     const std::vector<AddressSpan> managed = descriptor_.managed_ranges();
     forget_stale(managed);
-    if (is_allowed(fault)) return {FaultAnswer::Kind::Serviced};  // by somebody else's fault
+    if (is_allowed(fault)) return {FaultAnswer::Kind::Serviced};  // somebody else's fault has brought it
     if (!populate(fault.address, asks_cpu_ ? descriptor_.ranges_open_to_cpu() : managed)) return {};
     descriptor_.post({due(profile.event_ms), now, fault.address, GpuFaultKind::UnmappedAccess, fault.access,
                       fault.replayable ? 1u : 0u, 0u});

@@ -25,14 +25,14 @@ class UvmSpace final : public FaultHandler {
   AddressSpace& space() { return space_; }
   UvmDescriptor& descriptor() { return descriptor_; }
 
-  /// As AddressSpace::map; also false where a managed or an external range is in the way.
+  /// Maps as AddressSpace::map does; also false where a managed or an external range is in the way.
   bool map(Translation range);
   bool unmap(std::uint64_t begin, std::uint64_t size_bytes);
 
   FaultAnswer handle(const PageFault& fault) override;
 
  private:
-  /// Whether the page tables allow the access by now.
+  /// True when the page tables allow the access by now.
   bool is_allowed(const PageFault& fault) const;
   /// False: the address is in no managed range.
   bool populate(std::uint64_t address, const std::vector<AddressSpan>& managed);
@@ -45,7 +45,7 @@ class UvmSpace final : public FaultHandler {
   bool asks_cpu_;
   AddressSpace space_;
   std::mutex mutex_;  ///< guards what follows; one fault at a time is serviced. Before the address space's
-  std::map<std::uint64_t, Translation> populated_;  // by begin
+  std::map<std::uint64_t, Translation> populated_;  // translations by begin
 };
 
 }  // namespace firebreak::softgpu::driver

@@ -15,7 +15,7 @@ constexpr double quick = 1000;
 
 class UvmSpaceTest : public ::testing::Test {
  protected:
-  /// Where sanitizers have a program's own data and no program is loaded.
+  /// Sanitizers have a program's own data elsewhere, and no program is loaded there.
   static constexpr std::uint64_t place = 0x567000000000;
   static constexpr std::uint64_t mib = 1 << 20;
 
@@ -35,7 +35,7 @@ class UvmSpaceTest : public ::testing::Test {
     const auto found = uvm_.space().find(address).value();
     return found.host[address - found.begin];
   }
-  /// As the driver maps something of its own.
+  /// Maps as the driver maps something of its own.
   bool map_memory(std::uint64_t begin, std::uint64_t length, PageAccess access = PageAccess::ReadWrite) {
     return uvm_.map({begin, begin + length, memory_.data(), access, nullptr});
   }
@@ -102,8 +102,8 @@ TEST_F(UvmSpaceTest, WhatTheDriverMapsInAHoleReplacesTheMemory) {
   ASSERT_TRUE(map_memory(place, 65536, PageAccess::ReadOnly));
   EXPECT_EQ(uvm_.space().find(place)->host, memory_.data());
   EXPECT_FALSE(uvm_.space().find(place)->managed);
-  EXPECT_EQ(byte_at(place + 65536), std::byte{7});  // beside the hole nothing changed
-  // What the driver maps is never serviced: a violation of its rights stays one.
+  EXPECT_EQ(byte_at(place + 65536), std::byte{7});  // the memory beside the hole did not change
+  // Memory that the driver maps is never serviced: a violation of its rights stays one.
   EXPECT_EQ(fault(place, GpuAccess::Store), Kind::Fatal);
   EXPECT_EQ(fault(place, GpuAccess::Load), Kind::Serviced);
   ASSERT_TRUE(uvm_.unmap(place, 65536));

@@ -106,7 +106,7 @@ Answer<os::Fd> VirtualMemory::export_descriptor(CUmemGenericAllocationHandle han
   if ((found->second.properties.requestedHandleTypes & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) == 0) {
     return refuse(CUDA_ERROR_INVALID_VALUE);
   }
-  if (found->second.memory->is_imported()) return refuse(CUDA_ERROR_INVALID_VALUE);  // as an H100 does
+  if (found->second.memory->is_imported()) return refuse(CUDA_ERROR_INVALID_VALUE);  // an H100 answers so
   return found->second.memory->export_descriptor();
 }
 

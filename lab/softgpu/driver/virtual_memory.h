@@ -22,7 +22,7 @@ class VirtualMemory {
 
   Answer<std::uint64_t> reserve(std::uint64_t size_bytes, std::uint64_t alignment_bytes, std::uint64_t hint);
   CUresult release_reservation(std::uint64_t begin, std::uint64_t size_bytes);
-  /// Whether the address belongs to a reservation, mapped or not.
+  /// True when the address belongs to a reservation, mapped or not.
   bool is_reserved(std::uint64_t address) const;
 
   Answer<CUmemGenericAllocationHandle> create(std::uint64_t size_bytes,
@@ -58,7 +58,7 @@ class VirtualMemory {
   };
   struct Mapping {
     std::uint64_t size_bytes = 0;
-    std::uint64_t offset_bytes = 0;  ///< in the memory
+    std::uint64_t offset_bytes = 0;  ///< offset in the memory
     CUmemGenericAllocationHandle handle = 0;
     std::shared_ptr<PhysicalMemory> memory;
     CUmemAllocationProp properties{};
@@ -71,7 +71,7 @@ class VirtualMemory {
   /// The GPU and its UVM hear of a mapping with its first rights, as on an H100; false when something else
   /// has the addresses.
   bool give_access(std::uint64_t begin, Mapping& mapping, CUmemAccess_flags flags);
-  /// Whether whole mappings cover [begin, begin + size_bytes) without a hole.
+  /// True when whole mappings cover [begin, begin + size_bytes) without a hole.
   bool covered(std::uint64_t begin, std::uint64_t size_bytes) const;
   std::map<std::uint64_t, Mapping>::const_iterator mapping_at(std::uint64_t address) const;
 
@@ -80,7 +80,7 @@ class VirtualMemory {
   DriverAddresses& addresses_;
   mutable std::mutex mutex_;
   std::map<std::uint64_t, std::uint64_t> reservations_;  // begin -> size
-  std::map<std::uint64_t, Mapping> mappings_;            // by begin
+  std::map<std::uint64_t, Mapping> mappings_;            // mappings by begin
   std::map<CUmemGenericAllocationHandle, Handle> handles_;
   CUmemGenericAllocationHandle next_handle_ = 0x1000;
 };

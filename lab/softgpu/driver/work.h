@@ -31,11 +31,12 @@ using WorkOutcome = std::variant<WorkDone, WorkStopped, WorkFault>;
 struct Work {
   std::function<WorkOutcome()> run;  ///< empty: only an end of dependencies
   bool on_gpu = true;                ///< false: host functions and markers, which nobody's death disturbs
-  /// It stores to memory, or waits, which nobody does for a process that has died: no word may vouch for it.
+  /// The work stores to memory, or waits, which nobody does for a process that has died: no word may vouch
+  /// for it.
   bool is_lost_with_process = false;
   std::vector<CompletionPointer> dependencies;
   CompletionPointer completion = std::make_shared<Completion>();
-  /// What a graph keeps of it; null: it can only be done again.
+  /// Content that a graph keeps of it; null: it can only be done again.
   std::shared_ptr<const NodeContent> node = nullptr;
 
   /// The same to be done once more: after nothing, and with an end of its own.

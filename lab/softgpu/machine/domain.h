@@ -27,15 +27,15 @@ struct DomainFault {
   std::uint32_t faulter_slot = 0;
   std::int64_t when_ns = 0;
   std::int64_t faulter_error_due_ns = 0;    ///< API calls of the faulter answer `error` from here on
-  std::int64_t co_client_error_due_ns = 0;  ///< and those of the others from here on
+  std::int64_t co_client_error_due_ns = 0;  ///< time of the other clients, from here on
   std::int64_t mps_log_due_ns = 0;          ///< the MPS server's log tells of it
 };
 
-/// What the GPU's debugger says of an exception.
+/// The words of the GPU's debugger on an exception.
 struct SmException {
   std::uint32_t number = 0;  ///< one of CUDBG_EXCEPTION_*; 0: a trap or a breakpoint, which is none
   std::uint64_t program_counter = 0;
-  std::uint32_t multiprocessor = 0;  ///< that it has halted
+  std::uint32_t multiprocessor = 0;  ///< multiprocessor that it has halted
 };
 
 /// The exception that holds a domain until all core dumps of its clients are complete.
@@ -46,15 +46,15 @@ struct DomainHold {
   std::uint64_t address = 0;
   SmException exception;
   std::int64_t dumps_due_ns = 0;  ///< CLOCK_MONOTONIC; the clients begin their dumps
-  std::uint64_t switches = 0;     ///< of the GPU between domains, when it came
+  std::uint64_t switches = 0;     ///< switches of the GPU between domains, when it came
 };
 
-/// Of a client.
+/// The core dump of a client.
 enum class CoreDump : std::uint32_t {
-  None,    ///< it writes none: not in the mode, or without a context
+  None,    ///< the client writes none: not in the mode, or without a context
   Wanted,  ///< an exception waits for it
   Complete,
-  Refused,  ///< it never will: nobody waits for it, and it stands still
+  Refused,  ///< the client never will: nobody waits for it, and it stands still
 };
 
 struct DomainPage {
@@ -64,7 +64,7 @@ struct DomainPage {
     std::atomic<std::uint32_t> terminated;
     std::atomic<std::uint32_t> terminate_acknowledged;
     std::atomic<std::uint32_t> faulted_alone;
-    std::atomic<std::uint32_t> pieces_of_work;  ///< that may write memory just now
+    std::atomic<std::uint32_t> pieces_of_work;  ///< pieces of work that may write memory just now
     // The fault this client (or the server, for a dead one) proposes; valid once `fault` names the slot, or
     // `faulted_alone` says so.
     std::atomic<std::uint32_t> error;
@@ -72,10 +72,10 @@ struct DomainPage {
     std::atomic<std::int64_t> faulter_error_due_ns;
     std::atomic<std::int64_t> co_client_error_due_ns;
     std::atomic<std::int64_t> mps_log_due_ns;
-    std::atomic<std::int32_t> teller_pid;  ///< who proposes it, and tells the kernel's log
+    std::atomic<std::int32_t> teller_pid;  ///< process that proposes it, and tells the kernel's log
     std::atomic<std::uint32_t> core_dump;  ///< a CoreDump
-    std::atomic<std::uint32_t> newcomer;   ///< it came while the domain was held
-    std::atomic<std::uint32_t> worked_on;  ///< after its dump
+    std::atomic<std::uint32_t> newcomer;   ///< the client came while the domain was held
+    std::atomic<std::uint32_t> worked_on;  ///< the client worked on after its dump
     // The exception with which this client proposes to hold the domain; valid once `held` names the slot.
     std::atomic<std::uint32_t> held_cause;
     std::atomic<std::uint32_t> held_access;
@@ -91,7 +91,7 @@ struct DomainPage {
   std::atomic<std::uint32_t> server_gone;
   std::atomic<std::uint32_t> spoiled;
   std::atomic<std::uint32_t> fault;  ///< slot + 1 of the first fault; 0: healthy
-  std::atomic<std::uint32_t> told;   ///< what the kernel's log says of it is on its way
+  std::atomic<std::uint32_t> told;   ///< the lines in the kernel's log are on their way
   std::atomic<std::uint32_t> held;   ///< slot + 1 of the first exception that core dumps wait for; 0: none
   std::atomic<std::uint32_t> came_up_again;
   std::array<ClientSlot, client_count_max> clients;
@@ -120,12 +120,12 @@ class Domain {
   bool raise(const DomainFault& fault);
   /// The same for a fault that ends its client only.
   bool raise_alone(const DomainFault& fault);
-  /// Of the fault of the whole domain: no client may see its error, and end, while it is the one that is to
-  /// tell of it.
+  /// Marks the fault of the whole domain as told: no client may see its error, and end, while it is the one
+  /// that is to tell of it.
   void mark_told() { page_->told.store(1); }
-  /// Also where nobody is left to tell.
+  /// True also where nobody is left to tell.
   bool is_told() const;
-  /// What ended the client: its own fault, or the domain's.
+  /// Returns what ended the client: its own fault, or the domain's.
   std::optional<DomainFault> fault_of(std::uint32_t slot) const;
   bool is_faulted(std::uint32_t slot) const {
     return !healthy() || page_->clients[slot].faulted_alone.load() != 0;
@@ -138,7 +138,7 @@ class Domain {
   void finish_core_dump(std::uint32_t slot);
   void refuse_core_dump(std::uint32_t slot);
   bool wants_core_dump(std::uint32_t slot) const { return core_dump_of(slot) == CoreDump::Wanted; }
-  /// Whether an exception would have to wait: somebody who lives is in the mode.
+  /// True when an exception would have to wait: somebody who lives is in the mode.
   bool has_core_dumps() const;
   /// False when the domain was held or had faulted before; the first exception stays.
   bool hold(const DomainHold& hold);
@@ -152,19 +152,20 @@ class Domain {
   bool stands_still(std::uint32_t slot) const {
     return is_held() && (core_dump_of(slot) != CoreDump::Complete || page_->came_up_again.load() != 0);
   }
-  /// What holds it has come up again as a memory fault: everybody's work waits. False: it had before.
+  /// Notes that the exception which holds it has come up again as a memory fault: everybody's work waits.
+  /// False: it had before.
   bool come_up_again() { return page_->came_up_again.exchange(1) == 0; }
-  /// It launches a kernel.
+  /// Notes that the client launches a kernel.
   void note_work(std::uint32_t slot) {
     if (has_dumped(slot)) page_->clients[slot].worked_on.store(1, std::memory_order_relaxed);
   }
   /// Another client has worked on after its dump, and is there still. Its kernels keep this one from being
   /// halted for its own dump (H100: docs/how/parking.md).
   bool has_worker_beside(std::uint32_t slot) const;
-  /// Another client has worked on after its dump, and is there still. Then the faulter goes on, too, before
-  /// the domain falls, once its dump is complete (H100).
+  /// True when another client has worked on after its dump, and is there still. Then the faulter goes on,
+  /// too, before the domain falls, once its dump is complete (H100).
   bool falls_late(std::uint32_t faulter) const;
-  /// Before the domain is given to it: to this client the fault is that of others.
+  /// Marks a client before the domain is given to it: for this client the fault is that of others.
   void mark_newcomer(std::uint32_t slot) { page_->clients[slot].newcomer.store(1); }
   bool is_newcomer(std::uint32_t slot) const { return page_->clients[slot].newcomer.load() != 0; }
 
@@ -180,8 +181,8 @@ class Domain {
   void end_work(std::uint32_t slot) { page_->clients[slot].pieces_of_work.fetch_sub(1); }
   /// Nobody writes just now. The dead do not.
   bool is_quiet() const;
-  /// After a fault was raised and everybody was woken: until nobody writes any more. Who does
-  /// not stop within `limit` is taken to be stopped itself.
+  /// Waits, after a fault was raised and everybody was woken, until nobody writes any more. A client that
+  /// does not stop within `limit` is taken to be stopped itself.
   void wait_until_quiet(std::chrono::milliseconds limit) const;
 
   /// Its server had a fault while nobody else was its client: whoever comes now makes no context. Before the
@@ -198,7 +199,7 @@ class Domain {
   CoreDump core_dump_of(std::uint32_t slot) const {
     return static_cast<CoreDump>(page_->clients[slot].core_dump.load());
   }
-  /// It has not ended, and was not ended.
+  /// True when the client has not ended, and was not ended.
   bool is_there(std::uint32_t slot) const;
   os::Fd fd_;
   os::Mapping mapping_;

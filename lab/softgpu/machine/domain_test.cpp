@@ -127,7 +127,7 @@ TEST(Domain, IsNotHeldForAFaulterThatHasEnded) {
     ended ? domain->leave(faulter) : domain->terminate(faulter);
     EXPECT_TRUE(domain->is_hold_over());
     EXPECT_TRUE(domain->is_held());
-    // Also where it has had a fault of its own.
+    // The client has had a fault of its own all the same.
     domain->raise_alone(fault_of_slot(faulter, CUDA_ERROR_LAUNCH_FAILED));
     EXPECT_TRUE(domain->raise(fault_of_slot(faulter, CUDA_ERROR_MISALIGNED_ADDRESS)));
     EXPECT_FALSE(domain->is_held());
@@ -148,7 +148,7 @@ TEST(Domain, IsFullAtTheLimitAndSeenThroughItsDescriptor) {
   EXPECT_FALSE(domain->join(1));
   auto copy = os::create_memory_file("other", sizeof(DomainPage));
   ASSERT_TRUE(copy);
-  const auto other = Domain::from(std::move(*copy));  // of the right size, but no domain
+  const auto other = Domain::from(std::move(*copy));  // a file of the right size that is no domain
   ASSERT_FALSE(other);
   EXPECT_EQ(other.error().code, ErrorCode::Protocol);
 }

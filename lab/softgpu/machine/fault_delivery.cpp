@@ -23,8 +23,8 @@ std::string process_name(pid_t pid) {
 
 namespace {
 
-/// On the real GPU the channels are torn down before anybody is told; here each client stops by itself, which
-/// takes as long as it takes to get a turn.
+/// The real GPU tears the channels down before anybody is told; here each client stops by itself, which takes
+/// as long as it takes to get a turn.
 constexpr std::chrono::milliseconds longest_stop{2000};
 
 FaultContext context_of(const SharedGpu& gpu, const Domain& domain, const FaultReport& report) {
@@ -32,7 +32,7 @@ FaultContext context_of(const SharedGpu& gpu, const Domain& domain, const FaultR
           report.access, report.address,      gpu.number()};
 }
 
-/// Under MPS an Xid 31 of the graphics engine was seen to blame a client that had nothing to do with it, or
+/// An Xid 31 of the graphics engine was seen, under MPS, to blame a client that had nothing to do with it, or
 /// the server, in most runs; those of a copy engine and of the host engine name the right one.
 void blame_somebody_else(const Domain& domain, const FaultReport& report, FaultContext& context) {
   const bool own_engine = report.cause == FaultCause::CopyEngine || report.cause == FaultCause::HostEngine;
@@ -56,8 +56,8 @@ void post_uvm_event(UvmDescriptor* events, const FaultReport& report, std::int64
                 report.access, hub ? 0u : 1u, 1u});
 }
 
-/// Of the fault's lines in the kernel's log, how many the exception itself makes; the end of the channels
-/// makes the others.
+/// Returns how many of the fault's lines in the kernel's log the exception itself makes; the end of the
+/// channels makes the others.
 std::size_t exception_lines(const FaultProfile& profile) { return profile.xid == 13 ? 1 : 0; }
 
 }  // namespace
@@ -66,7 +66,7 @@ bool hold_domain(SharedGpu& gpu, Domain& domain, UvmDescriptor* events, const Fa
                  const SmException& exception, double speed) {
   if (!domain.is_held() && !domain.has_core_dumps()) return false;
   const std::int64_t now = now_ns();
-  gpu.take_turn(domain.owner());  // it has it now
+  gpu.take_turn(domain.owner());  // the owner has it now
   const DomainHold hold{report.slot,    report.cause, report.access,
                         report.address, exception,    now + delay_ns(core_dump_ms, speed),
                         gpu.switches()};

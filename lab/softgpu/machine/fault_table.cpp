@@ -93,7 +93,7 @@ const char* mmu_engine(FaultCause cause) {
       return "ENGINE CE0 HUBCLIENT_CE0";
     case FaultCause::HostEngine:
       return "ENGINE GR0_PBDMA1 HUBCLIENT_ESC";
-    // What a death leaves behind is a failed fetch too.
+    // A death leaves behind a failed fetch too.
     case FaultCause::InstructionFetch:
     case FaultCause::ClientDied:
       return "ENGINE GRAPHICS GPC1 GPCCLIENT_GCC";

@@ -14,7 +14,7 @@
 
 namespace firebreak::softgpu {
 
-/// What went wrong, as far as the consequences differ.
+/// The cause of a fault, as far as the consequences differ.
 enum class FaultCause {
   UnmappedAccess,
   ReadOnlyViolation,
@@ -36,16 +36,16 @@ enum class FaultCause {
 /// One row. Delays count from the faulting access, in milliseconds; negative: never happens.
 struct FaultProfile {
   FaultCause cause;
-  CUresult error;             ///< in the faulter and in its co-clients; negative: they live on
-  int xid;                    ///< of the first kernel log line; 0: none but the channel's Xid 43
+  CUresult error;             ///< error in the faulter and in its co-clients; negative: they live on
+  int xid;                    ///< Xid of the first kernel log line; 0: none but the channel's Xid 43
   const char* text;           ///< the fault's name in that line
   double uvm_event_ms;        ///< fatal-fault event of the faulting process
   double xid_ms;              ///< the first line
   double channel_xid_ms;      ///< the Xid 43 that follows
   double nvml_ms;             ///< NVML's event, of nvml_xid()
-  double gpu_stall_ms;        ///< every context of the GPU stands still
+  double gpu_stall_ms;        ///< time for which every context of the GPU stands still
   double faulter_error_ms;    ///< the CUDA error in the faulting process
-  double co_client_error_ms;  ///< and in its co-clients; negative: they live on
+  double co_client_error_ms;  ///< delay in its co-clients; negative: they live on
 };
 
 std::span<const FaultProfile> fault_table();
@@ -53,19 +53,19 @@ const FaultProfile& profile_of(FaultCause cause);
 FaultCause cause_of(GpuFaultKind kind);
 /// The Xid that NVML tells of: of an SM exception the channel's, not the first.
 int nvml_xid(const FaultProfile& profile);
-/// When the MPS server's log tells of a fault that ends its domain: with the Xid; of a trap 2 ms before it,
-/// as an H100 did (results/h100/characterization.json).
+/// Returns when the MPS server's log tells of a fault that ends its domain: with the Xid; of a trap 2 ms
+/// before it, as an H100 did (results/h100/characterization.json).
 double mps_log_ms(const FaultProfile& profile);
 /// The kind that stands for the cause where only the hardware's terms fit (UVM events).
 GpuFaultKind kind_of(FaultCause cause);
 /// A fault that UVM services: the access is to a managed range, and is done again once memory is there.
 struct ServicedFaultProfile {
-  double service_ms;  ///< until the access is done again
+  double service_ms;  ///< time until the access is done again
   double event_ms;    ///< UVM's event of the process
 };
 const ServicedFaultProfile& serviced_fault();
 
-/// From an exception to the core dumps of the domain's clients; measured: 45 to 60 ms.
+/// Time from an exception to the core dumps of the domain's clients; measured: 45 to 60 ms.
 inline constexpr double core_dump_ms = 50;
 
 /// The multiprocessors that blocks lie on, those of an H100. What the device says of itself is less, for
@@ -80,7 +80,7 @@ inline constexpr double turn_ms = 2;
 /// How long every client of the GPU stands still when MPS ends one of them; measured: 7.5 ms at worst.
 inline constexpr double terminate_stall_ms = 7.5;
 
-/// Who and what, for the text of the log lines.
+/// The process and the fault, for the text of the log lines.
 struct FaultContext {
   pid_t client_pid = 0;
   std::string client_name;
@@ -88,7 +88,7 @@ struct FaultContext {
   std::uint64_t channel = 8;
   GpuAccess access = GpuAccess::None;
   std::uint64_t address = 0;
-  std::uint32_t gpu = 0;  ///< from 0
+  std::uint32_t gpu = 0;  ///< number of the GPU, from 0
 };
 
 struct DelayedLine {
@@ -99,7 +99,7 @@ struct DelayedLine {
 /// The kernel log lines of a fault, in NVIDIA's format.
 std::vector<DelayedLine> xid_lines(const FaultProfile& profile, const FaultContext& context);
 
-/// Whom a fault of the device takes along.
+/// The reach of a fault of the device.
 enum class DeviceFaultReach {
   Domain,  ///< the processes of one fault domain
   Gpu,     ///< every process of the GPU, and all that come until it is reset
@@ -109,10 +109,10 @@ enum class DeviceFaultReach {
 /// assumed.
 struct DeviceFaultProfile {
   int xid;
-  CUresult error;  ///< in every process that it reaches
+  CUresult error;  ///< error in every process that it reaches
   DeviceFaultReach reach;
   const char* text;     ///< the log line behind pid and name
-  bool names_client;    ///< whether that line names the process
+  bool names_client;    ///< that line names the process
   bool is_ecc;          ///< NVML tells of a double-bit error too
   bool takes_gpu_away;  ///< NVML answers that the GPU is lost
   double xid_ms;

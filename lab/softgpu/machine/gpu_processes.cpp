@@ -24,7 +24,7 @@ struct flock byte_lock(short type, off_t begin, off_t count) {
   return lock;
 }
 
-/// Whether another process (or another object of this one) holds a lock in the range.
+/// True when another process (or another object of this one) holds a lock in the range.
 bool others_hold(int fd, off_t begin, off_t count) {
   struct flock lock = byte_lock(F_WRLCK, begin, count);
   return ::fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Which processes have the software GPU open, and how much of its memory each holds.
-///
-/// A process's place is a lock on one byte of the machine's file. Linux gives the lock back when the process
-/// ends or becomes another program (exec), however that came about: nothing is left behind for others to
-/// clear away.
+/// The processes that have the software GPU open, and how much of its memory each holds. A process's place is
+/// a lock on one byte of the machine's file. Linux gives the lock back when the process ends or becomes
+/// another program (exec), however that came about: nothing is left behind for others to clear away.
 #pragma once
 
 #include <sys/types.h>
@@ -20,7 +18,7 @@
 
 namespace firebreak::softgpu {
 
-/// In shared memory; all zero is the valid start.
+/// The table in shared memory; all zero is the valid start.
 struct GpuProcessTable {
   static constexpr std::size_t capacity = 256;
   static constexpr std::size_t kept_max = 32;
@@ -34,10 +32,10 @@ struct GpuProcessTable {
 /// One that has the GPU open.
 struct GpuProcess {
   pid_t pid = 0;
-  std::uint64_t used_bytes = 0;  ///< with what its contexts take
+  std::uint64_t used_bytes = 0;  ///< memory with what its contexts take
 };
 
-/// This process's view. Thread safe, but for enter().
+/// The view of this process. Thread safe, but for enter().
 class GpuProcesses {
  public:
   /// `fd` is the machine's file, opened by this process for itself and kept open while this object lives.
@@ -54,21 +52,21 @@ class GpuProcesses {
     return taken;
   }
 
-  /// This process may have no more than that from now on.
+  /// Limits this process to that from now on.
   void limit_own(std::uint64_t bytes) { own_limit_.store(bytes); }
-  /// What this process may still have by its own limit.
+  /// Returns what this process may still have by its own limit.
   std::uint64_t left_of_own_limit() const;
   /// False before enter().
   bool take_memory(std::uint64_t size_bytes, std::uint64_t limit_bytes);
   void give_memory(std::uint64_t size_bytes);
-  /// What the contexts of this process take, more or less than before.
+  /// Counts what the contexts of this process take, more or less than before.
   void count_context_memory(std::int64_t change_bytes);
-  /// Of all processes that are there.
+  /// Returns the sum over all processes that are there.
   std::uint64_t used_bytes() const;
-  /// By contexts, of all processes.
+  /// Returns what contexts take, over all processes.
   std::uint64_t context_bytes() const;
 
-  /// Of all processes that are there, and of dead ones whose address space somebody keeps.
+  /// Lists all processes that are there, and dead ones whose address space somebody keeps.
   std::vector<GpuProcess> list() const;
   void keep(pid_t pid);
   void forget(pid_t pid);
@@ -91,7 +89,7 @@ class GpuProcesses {
 
   int fd_;
   GpuProcessTable& table_;
-  std::atomic<std::size_t> own_place_{GpuProcessTable::capacity};  ///< in the table; capacity: none
+  std::atomic<std::size_t> own_place_{GpuProcessTable::capacity};  ///< place in the table; capacity: none
   std::atomic<std::uint64_t> own_limit_{std::numeric_limits<std::uint64_t>::max()};
 };
 

@@ -15,16 +15,16 @@
 namespace firebreak::softgpu {
 
 struct HaltRules {
-  std::optional<std::int64_t> limit_ns;  ///< since the dumps are due; empty: none
+  std::optional<std::int64_t> limit_ns;  ///< time since the dumps are due; empty: there is none
   std::int64_t turn_ns = 0;
 
   /// FIREBREAK_SOFTGPU_HALT_MS and the speed.
   static HaltRules from_environment();
 };
 
-/// Where a block of that client lies. The small kernels of a few clients share none, and a kernel of as many
-/// blocks as there are multiprocessors has one on each. A share of the GPU changes nothing: on an H100 shares
-/// of 45, 45 and 10 % did not keep kernels from standing still.
+/// Returns where a block of that client lies. The small kernels of a few clients share none, and a kernel of
+/// as many blocks as there are multiprocessors has one on each. A share of the GPU changes nothing: on an
+/// H100 shares of 45, 45 and 10 % did not keep kernels from standing still.
 std::uint32_t multiprocessor_of(std::uint32_t slot, std::uint64_t block);
 
 /// Kernels that were there before the exception stand still there.

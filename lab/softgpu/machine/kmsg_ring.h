@@ -16,7 +16,7 @@ namespace firebreak::softgpu {
 
 struct KmsgLine {
   std::int64_t due_ns = 0;  ///< CLOCK_MONOTONIC; readers hold the line back until then
-  std::string text;         ///< without the record prefix and the newline
+  std::string text;         ///< text without the record prefix and the newline
 };
 
 /// Lives in shared memory; all zero is the valid empty state. Any number of writers and readers.

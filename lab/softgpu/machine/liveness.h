@@ -5,7 +5,7 @@
 
 namespace firebreak::softgpu {
 
-/// Whether the process can still do something: zombies cannot.
+/// True when the process can still do something: zombies cannot.
 bool is_alive(pid_t pid);
 
 }  // namespace firebreak::softgpu

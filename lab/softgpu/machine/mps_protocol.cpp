@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::uint32_t magic = 0x4653504d;  // "MPSF"
 
-/// Every message begins with the magic and one number; what follows is text or one more number.
+/// The head of every message: the magic and one number; what follows is text or one more number.
 struct Header {
   std::uint32_t magic = softgpu::mps::magic;
   std::uint32_t number = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What clients, the command line and the daemon of the MPS stand-in say to each other on the daemon's
-/// socket, and the daemon to its server. Messages are whole (SOCK_SEQPACKET).
+/// The messages of clients, the command line and the daemon of the MPS stand-in on the daemon's socket, and
+/// of the daemon to its server. They are whole (SOCK_SEQPACKET).
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ inline constexpr const char* control_socket_name = "/control";
 
 /// The argument that makes the control program a server.
 inline constexpr const char* server_argument = "--software-gpu-server";
-/// And the daemon that "-d" has started.
+/// The argument of the daemon that "-d" has started.
 inline constexpr const char* background_argument = "--software-gpu-daemon";
 
 enum class RequestKind : std::uint32_t {
@@ -50,7 +50,7 @@ Status send_request_with(os::Socket& socket, const Request& request, std::span<c
                          Milliseconds timeout);
 struct ReceivedRequest {
   Request request;
-  /// Those of an Attach; from the daemon to its server the client's connection comes first.
+  /// The descriptors of an Attach; from the daemon to its server the client's connection comes first.
   std::vector<os::Fd> descriptors;
 };
 Result<ReceivedRequest> receive_request(os::Socket& socket, Milliseconds timeout);

@@ -12,9 +12,9 @@
 
 namespace firebreak::softgpu {
 
-/// All zero is the valid empty state. A writer that dies half way leaves a hole that readers skip; one that
-/// is so slow that the others come around to its slot may spoil theirs, which readers know by its checksum
-/// and skip too.
+/// A ring whose valid empty state is all zero. A writer that dies half way leaves a hole that readers skip;
+/// one that is so slow that the others come around to its slot may spoil theirs, which readers know by its
+/// checksum and skip too.
 template <class Record, std::size_t capacity_records>
 class RecordRing {
  public:
@@ -64,7 +64,7 @@ class RecordRing {
   static_assert(std::is_trivially_copyable_v<Record> && sizeof(Record) % sizeof(std::uint64_t) == 0);
   static constexpr std::size_t word_count = sizeof(Record) / sizeof(std::uint64_t);
 
-  /// Of a record's words and its number.
+  /// The checksum of a record's words and its number.
   class Checksum {
    public:
     explicit Checksum(std::uint64_t sequence) { add(sequence); }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What stands behind a process's "nvidiactl" descriptor: its work on the GPU, as the resource manager counts
+/// The file behind a process's "nvidiactl" descriptor: its work on the GPU, as the resource manager counts
 /// it. A memfd, so that somebody else who got the descriptor (pidfd_getfd) and the MPS server see the same.
 #pragma once
 
@@ -33,7 +33,7 @@ struct FileWord {
 };
 
 struct QueuedWord {
-  std::atomic<std::uint64_t> order;  ///< in which they were queued, from 1; 0: free
+  std::atomic<std::uint64_t> order;  ///< place in the order of queueing, from 1; 0: free
   std::atomic<std::uint64_t> offset_bytes;
   std::atomic<std::uint64_t> value;
   std::atomic<std::uint32_t> file;
@@ -61,13 +61,13 @@ struct RmClientPage {
 class RmClient {
  public:
   static constexpr const char* memfd_name = "nvidiactl";
-  /// This process's own. `orphaned_work`: how long the GPU works on for it once it has died with a kernel
-  /// under way, since nobody can run that kernel then; empty: for ever.
+  /// Makes this process's own. `orphaned_work`: how long the GPU works on for it once it has died with a
+  /// kernel under way, since nobody can run that kernel then; empty: for ever.
   static Result<RmClient> create(std::optional<Nanoseconds> orphaned_work);
   /// Somebody's duplicate. InvalidArgument when it is none of ours.
   static Result<RmClient> from(int fd);
 
-  /// Where this process made it; -1 after from().
+  /// Returns the descriptor where this process made it; -1 after from().
   int fd() const { return fd_.get(); }
   pid_t owner_pid() const { return page_->owner_pid.load(); }
 
@@ -92,11 +92,11 @@ class RmClient {
   static constexpr Ticket no_ticket = RmClientPage::words_max;
   Ticket queue_word(const FileWord& word);
   void finish_word(Ticket ticket);
-  /// In the order of queueing.
+  /// Returns them in the order of queueing.
   std::vector<FileWord> queued_words() const;
 
-  /// Where a kernel that runs may store, as addresses in this process; those for which there is no room are
-  /// left out.
+  /// Notes where a kernel that runs may store, as addresses in this process; those for which there is no room
+  /// are left out.
   void begin_stores(std::span<const std::uint64_t> addresses);
   void end_stores(std::span<const std::uint64_t> addresses);
   std::vector<std::uint64_t> stores() const;

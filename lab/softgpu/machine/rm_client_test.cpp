@@ -50,7 +50,7 @@ TEST(RmClient, AnotherFileIsNone) {
   EXPECT_FALSE(RmClient::from(UvmDescriptor::create().value().fd()));
 }
 
-// What decides whether a dead client's address space is still there.
+// These decide whether a dead client's address space is still there.
 TEST(UvmDescriptor, IsKeptByDuplicatesAndNotByWhoReadsAlong) {
   auto own = std::make_unique<UvmDescriptor>(UvmDescriptor::create().value());
   const auto watcher = os::reopen(own->fd()).value();
@@ -71,7 +71,7 @@ TEST(RmClient, ItsQueuedWordsAreThereForWhoHasTheDescriptor) {
   const auto first = own->queue_word({{0, 8}, 1, 4});
   own->queue_word({{1, 16}, 2, 8});
   own->finish_word(first);
-  own->queue_word({{2, 24}, 3, 4});  // in the place of the first
+  own->queue_word({{2, 24}, 3, 4});  // the word takes the place of the first
   const auto words = others->queued_words();
   ASSERT_EQ(words.size(), 2u);
   EXPECT_EQ(words[0].place.file, 1u);

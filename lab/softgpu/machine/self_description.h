@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What the software GPU is called, and where its descriptors are found.
+/// The name of the software GPU, and where its descriptors are found.
 #pragma once
 
 namespace firebreak::softgpu {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What all processes of one software GPU share: the kernel log, who holds how much device memory, and until
-/// when the whole GPU stands still. One small file under FIREBREAK_SOFTGPU_DIR, mapped by everybody. Where
-/// the machine has several GPUs each has one, and the kernel log is that of the first.
+/// The state that all processes of one software GPU share: the kernel log, who holds how much device memory,
+/// and until when the whole GPU stands still. One small file under FIREBREAK_SOFTGPU_DIR, mapped by
+/// everybody. Where the machine has several GPUs each has one, and the kernel log is that of the first.
 #pragma once
 
 #include <atomic>
@@ -23,7 +23,7 @@
 
 namespace firebreak::softgpu {
 
-/// What NVML tells, at its time.
+/// An event that NVML tells, at its time.
 struct NvmlEvent {
   std::int64_t due_ns = 0;
   std::uint64_t type = 0;  ///< one of NVML's event types
@@ -58,7 +58,7 @@ struct SharedGpuPage {
 /// Kernels of others than the faulter on multiprocessors that an exception had halted, since ever.
 struct HaltedKernels {
   std::uint64_t stood_still = 0;
-  std::uint64_t thawed = 0;  ///< of these, went on since the GPU took a turn for another domain
+  std::uint64_t thawed = 0;  ///< number of these that went on since the GPU took a turn for another domain
 };
 
 /// CLOCK_MONOTONIC now, in nanoseconds.
@@ -76,7 +76,7 @@ class SharedGpu {
   /// The one on which this process computes.
   static Result<std::shared_ptr<SharedGpu>> open_own();
 
-  /// From 0.
+  /// Returns the number, from 0.
   std::uint32_t number() const { return number_; }
 
   /// Registers this process as one that uses the GPU: before it makes a context or serves those who do. The
@@ -89,11 +89,11 @@ class SharedGpu {
   void wake_kmsg_readers() { log_page().kmsg_wake.wake_all(); }
   const WakeWord& kmsg_wake() const { return log_page().kmsg_wake; }
 
-  /// Every context of the GPU stands still until then.
+  /// Keeps every context of the GPU still until then.
   void stall_until(std::int64_t until_ns);
   std::int64_t stalled_until_ns() const { return page_->stalled_until_ns.load(std::memory_order_acquire); }
 
-  /// Every process that uses the GPU answers errors from its time on. The first such fault stays.
+  /// Makes every process that uses the GPU answer errors from its time on. The first such fault stays.
   void raise_device_fault(int xid, std::int64_t error_due_ns);
   std::optional<DeviceFault> device_fault() const;
 
@@ -125,13 +125,13 @@ class SharedGpu {
   std::uint64_t used_bytes() const { return processes_.used_bytes(); }
   /// Shows where NVML lists processes, and is refused to nobody.
   void count_context_memory(std::int64_t change_bytes) { processes_.count_context_memory(change_bytes); }
-  /// No more for this process than that, as MPS does it.
+  /// Limits this process to that much, as MPS does it.
   void limit_own_memory(std::uint64_t bytes) { processes_.limit_own(bytes); }
-  /// What this process may still have.
+  /// Returns what this process may still have.
   std::uint64_t free_bytes() const;
   std::uint64_t total_bytes() const { return total_bytes_; }
 
-  /// As NVML lists them.
+  /// Lists processes as NVML does.
   std::vector<GpuProcess> processes() const { return processes_.list(); }
   /// A dead one is listed from now on, until it is forgotten: its address space is kept.
   void keep_listed(pid_t pid) { processes_.keep(pid); }

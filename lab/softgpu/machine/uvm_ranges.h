@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Which addresses of a process's GPU address space UVM knows: what the driver mapped, and the external
+/// The addresses of a process's GPU address space that UVM knows: what the driver mapped, and the external
 /// ranges that were made with shared/abi/uvm_ranges.h, by the process itself or by one that duplicated its
 /// descriptor.
 #pragma once
@@ -79,7 +79,7 @@ class UvmRangeTable {
 
   mutable RobustMutex mutex_;  ///< guards the lists
   SpanList<1024> external_;
-  SpanList<1024> sparse_;  ///< each inside one external range; they may overlap
+  SpanList<1024> sparse_;  ///< sparse spans, each inside one external range; they may overlap
   SpanList<4096> driver_;
   std::atomic<bool> has_sparse_;  ///< spares most lookups the lock
 };

@@ -49,7 +49,7 @@ TEST_F(UvmRanges, AddressesOutOfShapeAreRefused) {
   EXPECT_EQ(table_.map_sparse(4096, 65536), abi::nv_err_invalid_address);  // 64 KiB, not 4
   EXPECT_EQ(table_.map_sparse(65536, 65536), abi::nv_ok);
   EXPECT_EQ(table_.map_sparse(65536, 131072), abi::nv_err_invalid_address);  // reaches beyond its range
-  EXPECT_EQ(table_.free(4096, 65536), abi::nv_err_invalid_address);          // not the whole range
+  EXPECT_EQ(table_.free(4096, 65536), abi::nv_err_invalid_address);          // a part of the range
 }
 
 TEST_F(UvmRanges, NothingLiesOverAnythingElse) {
@@ -95,7 +95,7 @@ TEST(RobustMutex, IsFreeAgainWhenItsHolderDied) {
 
 class ManagedRanges : public ::testing::Test {
  protected:
-  /// Where sanitizers have a program's own data and no program is loaded.
+  /// Sanitizers have a program's own data elsewhere, and no program is loaded there.
   static constexpr std::uint64_t place = 0x567000000000;
   static bool map(int fd, std::uint64_t begin, std::uint64_t length, std::uint64_t offset) {
     void* const wanted = reinterpret_cast<void*>(begin);
@@ -114,10 +114,10 @@ TEST_F(ManagedRanges, AreTheMappingsWhoseOffsetIsTheirAddress) {
   ASSERT_TRUE(descriptor);
   EXPECT_TRUE(descriptor->managed_ranges().empty());
   ASSERT_TRUE(map(descriptor->fd(), place, 1 << 20, place));
-  ASSERT_TRUE(map(descriptor->fd(), place + (2 << 20), 1 << 20, 0));               // another offset
-  ASSERT_TRUE(map(memory->get(), place + (4 << 20), 1 << 20, place + (4 << 20)));  // another file
+  ASSERT_TRUE(map(descriptor->fd(), place + (2 << 20), 1 << 20, 0));               // mapped at another offset
+  ASSERT_TRUE(map(memory->get(), place + (4 << 20), 1 << 20, place + (4 << 20)));  // mapped from another file
   EXPECT_EQ(descriptor->managed_ranges(), (std::vector<AddressSpan>{{place, place + (1 << 20)}}));
-  // Other rights for a part make three mappings of one range; a hole makes two ranges.
+  // The rights of a part may differ, which makes three mappings of one range; a hole makes two ranges.
   ASSERT_EQ(::mprotect(reinterpret_cast<void*>(place + 65536), 65536, PROT_NONE), 0);
   EXPECT_EQ(descriptor->managed_ranges().size(), 1U);
   unmap(place + 65536, 65536);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What stands behind a process's "nvidia-uvm" descriptors. That of its VA space is a memfd with a ring of
-/// page faults and a table of address ranges; another process that got the descriptor (pidfd_getfd) maps it,
-/// reads along and makes ranges. The process itself maps it at other addresses too: those are its managed
-/// ranges, whose content nobody looks at.
+/// The files behind a process's "nvidia-uvm" descriptors. That of its VA space is a memfd with a ring of page
+/// faults and a table of address ranges; another process that got the descriptor (pidfd_getfd) maps it, reads
+/// along and makes ranges. The process itself maps it at other addresses too: those are its managed ranges,
+/// whose content nobody looks at.
 #pragma once
 
 #include <atomic>
@@ -48,7 +48,7 @@ class UvmDescriptor {
   static constexpr const char* memfd_name = "nvidia-uvm";
   /// Locked (os::lock_while_open) as long as any duplicate of it is there: so long the VA space lives.
   static Result<UvmDescriptor> create();
-  /// For others: maps a duplicate of somebody's descriptor. InvalidArgument when it is none of ours,
+  /// Maps a duplicate of somebody's descriptor, for others. InvalidArgument when it is none of ours,
   /// PermissionDenied when it is a memory manager's.
   static Result<UvmDescriptor> from(int fd);
 
@@ -69,10 +69,10 @@ class UvmDescriptor {
   /// The managed ranges that its process has now, by address; those that touch are one. Empty when the
   /// process may not be looked at, or is gone. Takes a look at /proc: not for fast paths.
   std::vector<AddressSpan> managed_ranges() const;
-  /// Whether one of them has an address of the span. For its own process; costs no more where that has much
+  /// True when one of them has an address of the span. For its own process; costs no more where that has much
   /// else mapped (os::memory_map_within).
   bool has_managed_range_in(const AddressSpan& span) const;
-  /// Of these, where the CPU may write.
+  /// Returns those of them where the CPU may write.
   std::vector<AddressSpan> ranges_open_to_cpu() const;
 
  private:

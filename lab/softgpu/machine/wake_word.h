@@ -8,8 +8,8 @@
 
 namespace firebreak::softgpu {
 
-/// All zero is the valid start. Read `value()` first, look at the state, then wait for a change of that
-/// value.
+/// A word to wait on; all zero is the valid start. Read `value()` first, look at the state, then wait for a
+/// change of that value.
 class WakeWord {
  public:
   std::uint32_t value() const { return word_.load(std::memory_order_acquire); }

@@ -66,7 +66,8 @@ Status MpsDomains::start(Callbacks callbacks) {
   return options_.anchors ? start_anchors() : Status();
 }
 
-/// What an agent before had, and this one has not: it had other GPUs, or anchors. Nobody will take it up.
+/// Ends what an agent before had, and this one has not: it had other GPUs, or anchors. Nobody will take it
+/// up.
 void MpsDomains::end_forsaken() {
   const auto folders = kernel_.list_directory(options_.directory);
   if (!folders) return;
@@ -115,7 +116,8 @@ Status MpsDomains::start_anchors() {
   return {};
 }
 
-/// Where the driver contains faults it does not end that server for one, nor with it its clients.
+/// Names the server to a driver that contains faults: it does not end that server for one, nor with it its
+/// clients.
 void MpsDomains::name_server(const std::string& domain, pid_t server) {
   const Status named = options_.helper ? options_.helper->name_server(domain, server)
                                        : watch::name_mps_server(kernel_, server);

@@ -27,7 +27,7 @@ class MpsDomains final : public Domains {
   struct Options {
     std::string directory;
     std::string control_program;
-    Environment environment;        ///< for daemons and servers
+    Environment environment;        ///< variables for daemons and servers
     std::vector<std::string> gpus;  ///< UUIDs; empty: the one that CUDA finds
     /// Daemons, and with them the tenants, go on when the agent ends; the next one takes them over. Those
     /// that this object has started, and nobody has used, end with it: an agent that cannot start leaves
@@ -35,13 +35,13 @@ class MpsDomains final : public Domains {
     bool outlive_us = false;
     os::LogLimits log;
     bool anchors = false;             ///< a domain for them on each GPU
-    std::optional<gid_t> group = {};  ///< whose members may be clients, besides root and our user
+    std::optional<gid_t> group = {};  ///< group whose members may be clients, besides root and our user
     /// Starts a domain's daemon somewhere else than as our child (mps::DomainOptions); on a thread of the
     /// domain's.
     std::function<Result<pid_t>(const std::string& domain, const mps::DaemonStart&)> start_apart = nullptr;
     /// Called on a thread of the domain's with each daemon that is our child, before it has a server.
     std::function<void(const std::string& domain, pid_t daemon)> on_daemon = nullptr;
-    /// Whose the daemons are; empty: ours.
+    /// Helper whose the daemons are; empty: they are ours.
     std::shared_ptr<PrivilegedHelper> helper = nullptr;
   };
 
@@ -68,7 +68,7 @@ class MpsDomains final : public Domains {
                         std::function<void(Status)> done) override;
 
  private:
-  /// What a domain is called, and the GPU that it has.
+  /// The name of a domain, and the GPU that it has.
   struct Plan {
     std::string name;
     std::string gpu;
@@ -89,10 +89,10 @@ class MpsDomains final : public Domains {
   Callbacks callbacks_;
   std::vector<Plan> plans_;
   std::vector<std::unique_ptr<mps::DomainKeeper>> keepers_;  ///< the same ones between start and end
-  std::map<std::string, std::unique_ptr<mps::DomainKeeper>> anchors_;  ///< by GPU
+  std::map<std::string, std::unique_ptr<mps::DomainKeeper>> anchors_;  ///< domains by GPU
   std::map<std::string, std::string> gpu_needs_;                       ///< by GPU, of those that are not well
   std::uint64_t next_termination_ = 0;
-  std::map<std::uint64_t, std::thread> terminations_;  ///< under way
+  std::map<std::uint64_t, std::thread> terminations_;  ///< terminations under way
 };
 
 }  // namespace firebreak::agent

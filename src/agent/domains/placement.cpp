@@ -9,7 +9,7 @@
 namespace firebreak::agent {
 namespace {
 
-/// Where the tenant's other half must not be: its own domain, or where that would be.
+/// Returns the domain in which the tenant's other half must not be: its own, or where that would be.
 std::string domain_to_avoid(const std::vector<Site>& sites, const PlacementWish& wish) {
   if (!wish.other_half.empty() || wish.role == abi::Role::Active) return wish.other_half;
   return sites.empty() ? std::string() : sites.front().domain;

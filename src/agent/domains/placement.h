@@ -15,8 +15,8 @@ struct Site {
   std::string domain;
   std::string gpu;  ///< UUID; empty: the only one
   bool takes_clients = true;
-  std::string why_not;      ///< in a word, where it takes none
-  std::size_t actives = 0;  ///< that run there
+  std::string why_not;      ///< reason in a word, where it takes none
+  std::size_t actives = 0;  ///< actives that run there
 };
 
 struct PlacementWish {
@@ -25,10 +25,10 @@ struct PlacementWish {
   std::string gpu;         ///< UUID or how one begins; empty: any
 };
 
-/// Which domain a process is to run in. Actives share the first domain of a GPU that takes clients, on the
-/// GPU that has the fewest of them; the two halves of a tenant run on one GPU and never in one domain. Pure.
-/// NotFound: no such GPU. NotYet, with each domain's reason: none takes anybody now. Unavailable: there is
-/// none for it, and will not be.
+/// Chooses the domain in which a process is to run. Actives share the first domain of a GPU that takes
+/// clients, on the GPU that has the fewest of them; the two halves of a tenant run on one GPU and never in
+/// one domain. Pure. NotFound: no such GPU. NotYet, with each domain's reason: none takes anybody now.
+/// Unavailable: there is none for it, and will not be.
 Result<std::string> choose_domain(const std::vector<Site>& sites, const PlacementWish& wish);
 
 }  // namespace firebreak::agent

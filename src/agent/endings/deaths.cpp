@@ -20,7 +20,7 @@ std::string running_kernels(const abi::GuardWork& work) {
   return kernels.empty() ? "" : ", still running " + kernels;
 }
 
-/// What the agent before knew of who has what that process had on the GPU.
+/// Returns the traces that the agent before knew of that process on the GPU.
 hold::Traces traces_in(const KeptTenant& kept, const Member& member) {
   const auto its = std::ranges::find(kept.processes, member.pid, &KeptProcess::pid);
   const bool is_known = its != kept.processes.end() && !its->traces.empty();
@@ -92,7 +92,7 @@ void Deaths::settle(const KeptTenant& kept, const std::vector<pid_t>& gone) {
   at_.memory.forget_if_empty(kept.name);
 }
 
-/// It lives, and its work has ended with the program that it was.
+/// The process lives, and its work has ended with the program that it was.
 void Deaths::settle_other_program(const KeptTenant& kept, const Member& member) {
   if (at_.processes.living(member.pid) == nullptr || !at_.endings.is_other_program(member)) return;
   at_.holder.keep_of_program_before(member.pid, traces_in(kept, member));
@@ -104,7 +104,7 @@ bool Deaths::is_waited_for(const Tenant& tenant, pid_t pid) const {
   return tenant.active.pid == pid && tenant.pair.standby != pair::Standby::None;
 }
 
-/// Whether it has nothing on the GPU any more: MPS took it off, or it has finished and said so.
+/// True when it has nothing on the GPU any more: MPS took it off, or it has finished and said so.
 bool Deaths::is_harmless(const Process& process) const {
   if (process.was_taken_off()) return true;
   Tenant* tenant = at_.tenants.find(process.tenant());
@@ -121,18 +121,18 @@ void Deaths::await_last_kernel(Process& process) {
   process.remainder.guard = at_.detectors.guard_of(pid);
   process.remainder.harmless = harmless;
   if (waits) {
-    at_.pairs.advance(*tenant, pair::EventType::DangerSeen);  // it serves no more
+    at_.pairs.advance(*tenant, pair::EventType::DangerSeen);  // the tenant serves no more
   } else if (tenant != nullptr) {
     leave(*tenant, pid);
   }
-  // There is nothing to wait for, or nobody to be harmed.
+  // Nothing is left to wait for, or nobody to be harmed.
   if (harmless || has_lost_its_clients(domain) || others_in(domain).empty()) return at_.holder.let_go(pid);
   tell_of_running_work(process);
   // Its own standby cannot wait for a kernel whose end nobody sees, and not long for one whose end is seen.
   if (waits) at_.holder.let_go(pid, at_.options.fence_wait);
 }
 
-/// It is the process's own word: one that lies harms nobody whom it could not harm anyway.
+/// The work is the process's own word: one that lies harms nobody whom it could not harm anyway.
 hold::ReadWork Deaths::watch_work(pid_t pid) const {
   auto guard = at_.detectors.guard_of(pid);
   if (!guard) return nullptr;
@@ -198,7 +198,7 @@ void Deaths::on_endless(pid_t pid) {
 
 void Deaths::on_released(const hold::Release& release) {
   const auto process = at_.processes.take_dying(release.pid);
-  if (process == nullptr) return;  // it gave the GPU back, and lives
+  if (process == nullptr) return;  // the process gave the GPU back, and lives
   Tenant* tenant = process->remainder.has_left ? nullptr : at_.tenants.find(process->tenant());
   const bool endangers = !is_safe(release.work) && !process->remainder.harmless;
   const std::string domain = process->known_domain();
@@ -244,10 +244,10 @@ bool Deaths::somebody_waits_for(const Process& process) const {
   });
 }
 
-/// As long as they do, its end is no fence: its kernels may go on.
+/// Others keep its kernels alive: as long as they do, its end is no fence.
 void Deaths::on_others(pid_t pid, const hold::Findings& others) {
   Process* process = at_.processes.dying(pid);
-  if (process == nullptr) return;  // it gave the GPU back, and lives
+  if (process == nullptr) return;  // the process gave the GPU back, and lives
   const std::string text = describe(others);
   if (!others.settling && process->remainder.others != text) tell_of_others(*process, text);
   on_traces(pid);
@@ -274,8 +274,8 @@ void Deaths::tell_of_others(Process& process, const std::string& others) {
   at_.teller.tell(std::move(event));
 }
 
-/// They are the dead tenant's own, as the workers of a data loader: nothing is left of them but what they
-/// keep. Whoever is somebody else's is waited for.
+/// Forks are the dead tenant's own, as the workers of a data loader: nothing is left of them but what they
+/// keep. Processes of somebody else are waited for.
 void Deaths::end_forks(Process& process, const std::vector<hold::OtherHolder>& holders) {
   for (const hold::OtherHolder& holder : holders) {
     const bool joins =
@@ -311,7 +311,8 @@ void Deaths::on_closed(const Connection& connection) {
   for (const std::string& tenant : tenants) forget_if_nobody_came(tenant);
 }
 
-/// It may have been made for who waited, who has gone or been refused: no end of a process would end it.
+/// The tenant may have been made for a process that waited, and has gone or been refused: no end of a process
+/// would end it.
 void Deaths::forget_if_nobody_came(const std::string& tenant) {
   const Tenant* const its = at_.tenants.find(tenant);
   const bool is_waited_for = std::ranges::any_of(
@@ -320,7 +321,7 @@ void Deaths::forget_if_nobody_came(const std::string& tenant) {
   at_.memory.forget_if_empty(tenant);
 }
 
-/// Who begins anew after it.
+/// Lets those join who begin anew after it.
 void Deaths::let_join(const std::string& tenant) {
   if (has_dying(tenant)) return;
   std::vector<WaitingJoin> those;
@@ -333,7 +334,7 @@ void Deaths::let_join(const std::string& tenant) {
   forget_if_nobody_came(tenant);
 }
 
-/// That nothing was left.
+/// Verifies that nothing was left.
 void Deaths::verify_release(abi::Event released) {
   const auto pid = static_cast<pid_t>(released.pid);
   at_.detectors.look_for_remains(pid, [this, told = std::move(released)](const std::string& text) {
@@ -345,7 +346,8 @@ void Deaths::verify_release(abi::Event released) {
   });
 }
 
-/// It had a fault and takes nobody yet, or its server has ended: nothing runs there any more that could harm.
+/// True when the domain had a fault and takes nobody yet, or its server has ended: nothing runs there any
+/// more that could harm.
 bool Deaths::has_lost_its_clients(const std::string& domain) const {
   const auto reports = at_.domains.reports();
   const auto found = std::ranges::find(reports, domain, &mps::DomainReport::name);

@@ -15,10 +15,10 @@ namespace firebreak::agent {
 namespace {
 
 constexpr Milliseconds longest_grace{60'000};
-/// From the moment when a process's connection closes, on a busy machine.
+/// Time of an end on a busy machine, from the moment when the process's connection closes.
 constexpr Milliseconds ending_takes{50};
 
-/// Of the first descriptors of a process those that are the GPU's. Whether it has no more.
+/// Finds the GPU's descriptors among the first of a process. Returns whether it has no more.
 Result<bool> first_on_gpu(os::Kernel& kernel, pid_t pid, hold::Numbers& on_gpu) {
   int from = 0;
   std::size_t looked_at = 0;
@@ -165,7 +165,7 @@ void Endings::end_unless_it_serves(pid_t pid) {
   });
 }
 
-/// What happens before they are back is not lost: the shared page wakes whoever waits for a promotion.
+/// Events before they are back are not lost: the shared page wakes whoever waits for a promotion.
 void Endings::await_those_of_before(const Tenant& tenant) {
   const Member& standby = tenant.standby;
   const bool had_joined = !standby.image.empty() || tenant.pair.standby != pair::Standby::None;
@@ -177,7 +177,7 @@ void Endings::await_those_of_before(const Tenant& tenant) {
     await_return(tenant.name(), tenant.active.pid, at_.options.comes_back_within);
 }
 
-/// It may be the active by now.
+/// The process may be the active by now.
 void Endings::give_up_if_away(const std::string& name, pid_t pid) {
   Tenant* found = at_.tenants.find(name);
   if (found == nullptr) return;

@@ -37,7 +37,7 @@ void audit(Server& server, spdlog::level::level_enum level, const char* what, st
                (*left_out == 0 ? "" : fmt::format(" ({} more of that user were before it)", *left_out)));
 }
 
-/// Whether the driver says so: UVM's event of it reads as that of an SM's access.
+/// True when the driver says so: UVM's event of it reads as that of an SM's access.
 bool is_of_copy_engine(const fault::Fault& fault) {
   return fault.source == fault::FaultSource::Xid &&
          fault.fault_class == fault::FaultClass::MmuNonReplayable && !fault::ends_group(fault);
@@ -51,19 +51,19 @@ Status peer_is_gone() {
               "the process that opened this connection has ended, or is another user's by now");
 }
 
-/// What its source knows of, where it is sure of the domain.
+/// Returns what its source knows of, where it is sure of the domain.
 RecentFaults::Confirms confirmed_by(const fault::Fault& fault) {
   if (is_of_copy_engine(fault)) return RecentFaults::Confirms::Nothing;
   return fault::traits_of(fault.source).is_uvm ? RecentFaults::Confirms::MemoryFaults
                                                : RecentFaults::Confirms::All;
 }
 
-/// What a request's number adds to an answer, at most.
+/// Largest addition of a request's number to an answer.
 constexpr std::size_t number_bytes = 64;
 
 constexpr Milliseconds shelves_patience{1'000};
 
-/// Of questions to MPS for processes that ask for what its clients may have.
+/// Pause between questions to MPS for processes that ask for what its clients may have.
 constexpr Milliseconds between_client_looks{100};
 
 }  // namespace
@@ -111,7 +111,7 @@ void Agent::begin_keeping() {
       .run();
 }
 
-/// What is on its way to a shelf is waited for, not for long: whoever asked for it asks again.
+/// Allocations on their way to a shelf are waited for, not for long: whoever asked for it asks again.
 void Agent::hand_over() {
   const SystemClock clock;
   const Monotonic until = clock.now() + shelves_patience;
@@ -197,7 +197,7 @@ void Agent::on_message(Connection& connection, abi::Message message, std::vector
       message);
 }
 
-/// What was asked for, by whom, and what was refused, is in the log.
+/// The log has what was asked for, by whom, and what was refused.
 Status Agent::admit(Connection& connection, const abi::Message& request) {
   const std::string tenant(tenant_named_by(request));
   if (auto good = tenant.empty() ? Status{} : abi::check_name(tenant); !good) return good;
@@ -213,7 +213,7 @@ Status Agent::admit(Connection& connection, const abi::Message& request) {
   return may;
 }
 
-/// Only of who started the process: a word there names a culprit.
+/// Notes output only of who started the process: a word there names a culprit.
 void Agent::note_output(const Connection& connection, const abi::Output& output) {
   const auto pid = static_cast<pid_t>(output.pid);
   const Process* now = processes_.living(pid) != nullptr ? processes_.living(pid) : processes_.dying(pid);
@@ -224,7 +224,7 @@ void Agent::note_output(const Connection& connection, const abi::Output& output)
                  connection.peer().uid, connection.peer().pid);
 }
 
-/// No user takes the room of all: what a tenant and a placement cost is promised to it.
+/// Checks that no user takes the room of all: what a tenant and a placement cost is promised to it.
 Status Agent::room_for_user(const Connection& connection, const std::string& tenant) const {
   if (connection.asking().entrance == Entrance::Operators) return {};
   const uid_t user = connection.peer().uid;
@@ -260,11 +260,12 @@ Result<abi::Placed> Agent::place(const Connection& connection, const abi::Place&
   if (!placed) return placed;
   for (auto& variable : environment_for(domain, spare_domain, connection))
     placed->environment.push_back(std::move(variable));
-  records_.save();  // before it is told: whoever is started by it may be adopted by the next agent
+  records_.save();  // saved before it is told: whoever is started by it may be adopted by the next agent
   return placed;
 }
 
-/// Of the core dump mode, and of the spare driver instance; `spare_domain`: empty: it is to have none.
+/// Returns the variables of the core dump mode, and of the spare driver instance; `spare_domain`: empty: it
+/// is to have none.
 Environment Agent::environment_for(const std::string& domain, const std::string& spare_domain,
                                    const Connection& connection) {
   const uid_t user = connection.peer().uid;
@@ -280,7 +281,8 @@ Environment Agent::environment_for(const std::string& domain, const std::string&
   return all;
 }
 
-/// To a process that puts itself into the core dump mode. Whose client it is MPS may have to be asked first.
+/// Gives a pipe to a process that puts itself into the core dump mode. MPS may have to be asked first whose
+/// client it is.
 void Agent::give_core_dump_pipe(Connection& connection) {
   const pid_t pid = connection.peer().pid;
   auto pipe = parking_.offer_pipe(pid, connection.peer().uid);
@@ -294,7 +296,7 @@ void Agent::give_core_dump_pipe(Connection& connection) {
   connection.answer(abi::CoreDumpPipe{*pipe}, place->get());
 }
 
-/// Not each time that somebody asks.
+/// Looks once for many that ask.
 void Agent::look_for_new_clients() {
   if (clock_.now() < next_client_look_) return;
   next_client_look_ = clock_.now() + between_client_looks;
@@ -320,7 +322,7 @@ void Agent::on_exit(pid_t pid) {
   spares_.on_exit(pid);
 }
 
-/// In a memory file where it is longer than a message.
+/// Reports in a memory file where the status is longer than a message.
 void Agent::report_status(Connection& connection) const {
   const abi::StatusDocument report{status_for(connection.asking())};
   if (abi::encode(report).size() <= abi::wire_bytes_max - number_bytes) return connection.answer(report);
@@ -357,7 +359,7 @@ void Agent::on_fault(const fault::Fault& fault) {
   take_fault(placed);
 }
 
-/// Where it works, of a process with a spare. And an Xid may name who is no tenant, or none any more: of a
+/// Returns where a process with a spare works. An Xid may also name who is no tenant, or none any more: of a
 /// client that is killed the line came after its end (H100).
 std::string Agent::domain_meant(const fault::Fault& fault) const {
   const Process* process = fault.pid ? processes_.living(*fault.pid) : nullptr;
@@ -382,13 +384,13 @@ std::string Agent::domain_left_by(const Process& process) const {
   return process.known_domain();
 }
 
-/// That works, in a domain of its own.
+/// True when it has one that works, in a domain of its own.
 bool Agent::has_a_spare(pid_t pid) const {
   const auto spare = spares_.report_of(pid);
   return spare && !spare->spare_domain.empty();
 }
 
-/// And nothing in its words says in which of that process's domains it was.
+/// True when nothing in the fault's words says in which of that process's domains it was.
 bool Agent::is_of_spares_owner(const fault::Fault& fault) const {
   const fault::SourceTraits& source = fault::traits_of(fault.source);
   return (source.is_uvm || source.has_process_alone) && fault.pid && spares_.has(*fault.pid);
@@ -433,7 +435,7 @@ void Agent::tell_gpu(const std::string& text) {
   records_.save_counts();
 }
 
-/// Whether or not it was parked.
+/// Called whether or not it was parked.
 void Agent::on_fell(const std::string& domain) {
   tally_.fell(domain);
   parking_.on_fell(domain);
@@ -469,12 +471,11 @@ void Agent::follow_up(const fault::Fault& fault, bool is_sure) {
   // MPS knows whether it is the domain that it happened to.
   if (!is_sure) return domains_.look_for_faults();
   domains_.note_fault(fault.domain);
-  deaths_.let_go_of(fault.domain);  // what ran there has ended
+  deaths_.let_go_of(fault.domain);  // the processes that ran there have ended
   spares_.ask_all_to_leave(fault.domain);
 }
 
-/// What was missed may have been a fault's only word. It is no fence; MPS knows what has become of its
-/// clients.
+/// The gap may have hidden a fault's only word. It is no fence; MPS knows what has become of its clients.
 void Agent::on_gap(const watch::Gap& gap) {
   abi::Event event;
   event.what = abi::EventKind::Gap;
@@ -526,7 +527,8 @@ void Agent::tell_of(const Process& process, abi::EventKind what, std::string tex
   teller_.tell(std::move(event));
 }
 
-/// With its spare driver instance. Whatever it does from now on, it does there.
+/// Notes that a process has moved with its spare driver instance. Whatever it does from now on, it does
+/// there.
 void Agent::on_moved(pid_t pid, const std::string& domain, const std::string& took) {
   Process* const process = processes_.living(pid);
   if (process == nullptr) return;
@@ -542,7 +544,7 @@ void Agent::on_moved(pid_t pid, const std::string& domain, const std::string& to
 void Agent::tell_spare(pid_t pid, const SpareReport& now) {
   const Process* const process = processes_.living(pid);
   if (process == nullptr) return;
-  detectors_.look_again(pid);  // each instance has an address space of its own
+  detectors_.look_again(pid);  // the look is worth while since each instance has an address space of its own
   const char* const between = now.reason.empty() ? "" : ": ";
   tell_of(*process, abi::EventKind::Spare, fmt::format("{}{}{}", to_string(now.state), between, now.reason));
 }
@@ -558,7 +560,7 @@ bool Agent::is_sure_of_domain(const fault::Fault& fault) {
   return recent_faults_.is_confirmed(fault.domain, fault.fault_class);
 }
 
-/// Of a domain that is held: the Xid that names its server once the channels are gone.
+/// True for the Xid that names a held domain's server once the channels are gone.
 bool Agent::says_of_reset(const fault::Fault& fault) {
   return fault.source == fault::FaultSource::Xid && fault.xid == 43 && fault.pid &&
          domains_.domain_of_server(*fault.pid) == fault.domain;

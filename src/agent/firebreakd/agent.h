@@ -93,7 +93,7 @@ class Agent final : private ServerHandler {
   void begin_keeping();
   bool is_let_in(Connection& connection, const abi::Message& message);
 
-  // What tenants and the firebreak command ask.
+  // Requests of tenants and of the firebreak command.
   void on_message(Connection& connection, abi::Message message, std::vector<os::Fd> descriptors) override;
   void on_closed(Connection& connection) override;
   std::string status_for(const Asking& who) const;
@@ -107,7 +107,7 @@ class Agent final : private ServerHandler {
                               const Connection& connection);
   void report_status(Connection& connection) const;
 
-  // What happens to the GPU.
+  // Events of the GPU.
   void on_fault(const fault::Fault& fault);
   void take_fault(const fault::Fault& fault);
   bool is_of_spares_owner(const fault::Fault& fault) const;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What one tenant may make the agent keep, or do.
+/// Tests of what one tenant may make the agent keep, or do.
 #include <signal.h>
 
 #include "tests/doubles/agent/agent_test_support.h"
@@ -76,7 +76,7 @@ TEST_F(AgentBudgets, AFileOfAnyKindIsNotTakenForMemory) {
   EXPECT_TRUE(std::holds_alternative<abi::Done>(ask(active, request, memory().get())));
 }
 
-/// They cost the agent a descriptor each.
+/// Clients cost the agent a descriptor each.
 TEST_F(AgentBudgets, ClientsOfOneUsersTenantsWaitWhereThereAreTooMany) {
   agent.reset();
   AgentOptions options{path, {}};

@@ -34,13 +34,13 @@ class AgentConnections : public AgentTest {
     EXPECT_EQ(received->descriptors.size(), 1u);
     return {given->id, std::move(received->descriptors.at(0))};
   }
-  /// What the client gets of what is written to a connection that the agent gave.
+  /// Returns what the client gets of what is written to a connection that the agent gave.
   static std::string passes(const Given& connection, const os::Fd& client, const std::string& text) {
     EXPECT_EQ(::send(connection.descriptor.get(), text.data(), text.size(), 0),
               static_cast<ssize_t>(text.size()));
     return os::Loopback::read_all(client, text.size());
   }
-  /// What the agent says next, whatever else it waits for.
+  /// Returns what the agent says next, whatever else it waits for.
   std::optional<Peer::Received> await(Peer& peer) {
     std::optional<Peer::Received> received;
     while (!(received = peer.receive())) loop->run_once(Milliseconds(10));
@@ -58,7 +58,7 @@ class AgentConnections : public AgentTest {
       }
     }
   }
-  /// Of an agent that alone has what it holds.
+  /// Restarts an agent that alone has what it holds.
   void restart_unkept() {
     agent.reset();
     manager.is_there = false;

@@ -19,11 +19,11 @@ constexpr std::uint64_t reserve = 32;
 
 class AgentDescriptors : public AgentTest {
  protected:
-  /// For so many pairs, and a few descriptors of the test's own.
+  /// Restarts with room for so many pairs, and a few descriptors of the test's own.
   void restart_with_room_for(std::uint64_t pairs) {
     agent.reset();
     os::await_closers();
-    manager.is_there = false;  // what it keeps would be the test's own
+    manager.is_there = false;  // the agent's kept descriptors would be the test's own
     manager.kept.clear();
     AgentOptions options;
     options.socket_path = path;
@@ -47,7 +47,7 @@ TEST_F(AgentDescriptors, WhoIsLetInHasRoomForBothProcessesAndOthersAreToldWhy) {
     EXPECT_TRUE(refused->used_up);
   }
   EXPECT_TRUE(std::holds_alternative<abi::Placed>(ask(three, abi::Place{"two", abi::Role::Standby})));
-  one.hang_up();  // it does not come
+  one.hang_up();  // the process does not come
   settle();
   join(three, "three", abi::Role::Active);
 }
@@ -86,7 +86,7 @@ TEST_F(AgentDescriptors, AnAllocationTakesNothingOfWhatOthersWerePromised) {
     break;
   }
   EXPECT_EQ(published, of_a_pair / 2);
-  // What came with the refused one is closed on another thread, and counts until then.
+  // The refused one's descriptor is closed on another thread, and counts until then.
   Peer standby = peer();
   while (!std::holds_alternative<abi::Placed>(ask(standby, abi::Place{"llm", abi::Role::Standby}))) {
   }

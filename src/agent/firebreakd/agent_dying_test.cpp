@@ -101,7 +101,7 @@ TEST_F(AgentDying, NobodyIsWaitedForWhereTheDomainHasLostItsClients) {
   }
 }
 
-// It was made for who waited, and nobody else would ever end it.
+// The tenant was made for who waited, and nobody else would ever end it.
 TEST_F(AgentDying, WhoHangsUpWhileItWaitsToBeginAnewLeavesNoTenant) {
   Peer neighbour = peer();
   ask(neighbour, abi::Adopt{"neighbour", abi::Role::Active, neighbour.pid()});
@@ -125,7 +125,7 @@ TEST_F(AgentDying, WhoIsRefusedAfterItHasWaitedToBeginAnewLeavesNoTenant) {
   Peer next = await_a_dying_one();
   next.end(kernel);  // its connection is open, and nobody's
   neighbour.end(kernel);
-  detectors.callbacks.on_exit(neighbour.pid());  // so that nobody is waited for
+  detectors.callbacks.on_exit(neighbour.pid());  // the neighbour goes, so that nobody is waited for
   std::optional<Peer::Received> answer;
   while (!answer) {
     loop->run_once(Milliseconds(10));

@@ -134,7 +134,7 @@ TEST_F(AgentEndings, ATenantThatStrayedEndsWithItsStandby) {
   strays(llm.active.pid());
   EXPECT_TRUE(is_ended(llm.active));
   EXPECT_TRUE(is_ended(llm.standby));
-  strays(llm.active.pid(), 2);  // while it ends
+  strays(llm.active.pid(), 2);  // stray while it ends
   ends(llm.active);
   EXPECT_EQ(word(llm.page).epoch, 0u);
   settle();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What an exit is worth as a fence: processes that have what a dead active had on the GPU.
+/// Tests of what an exit is worth as a fence: processes that have what a dead active had on the GPU.
 #include <signal.h>
 
 #include "ground/os/descriptors.h"
@@ -84,7 +84,7 @@ TEST_F(AgentFence, AProcessThatHasTheNumberOfTheChildByNowIsNotEnded) {
   const std::string file = os::proc_folder(child) + "/stat";
   std::string stat = kernel.read_file(file).value();
   int looks = 0;
-  kernel.before_pidfd = [&](pid_t pid) {  // between the look at it and its end, each time
+  kernel.before_pidfd = [&](pid_t pid) {  // comes between the look at it and its end, each time
     if (pid != child) return;
     const std::string started = " " + std::string(os::start_time(stat));
     stat.replace(stat.rfind(started), started.size(), started + "0");
@@ -115,7 +115,7 @@ TEST_F(AgentFence, AnXidFencesWhateverAChildHas) {
   EXPECT_EQ(word(page).epoch, 1u);
 }
 
-// It is another tenant's by its own word: its descriptors are waited for.
+// The process is another tenant's by its own word: its descriptors are waited for.
 TEST_F(AgentFence, AProcessOfATenantIsWaitedForAndTold) {
   auto [active, standby, page] = forking_pair();
   ask(subscriber, abi::Adopt{"other", abi::Role::Active, child});
@@ -138,7 +138,7 @@ TEST_F(AgentFence, NobodysChildIsEndedWhileNobodyWaits) {
   EXPECT_THAT(text_of("not fenced"), HasSubstr("still holds the GPU descriptors of the dead process"));
   EXPECT_TRUE(child_lives());
   EXPECT_EQ(phase(), pair::Phase::Lost);
-  // Until somebody begins anew.
+  // The tenant is lost until somebody begins anew.
   Peer next = peer();
   next.send(abi::Join{"llm", abi::Role::Active});
   settle();
@@ -165,7 +165,7 @@ class AgentFenceRestart : public AgentFence {
     request.command = {"sleep", "1000"};
     request.inherited = {{space.get(), 3}};
     stranger = kernel.spawn(request).value();
-    // Until it is that program, which has all that it will have.
+    // Waits until it is that program, which has all that it will have.
     while (os::program_name(kernel.read_file(os::proc_folder(stranger) + "/stat").value()) != "sleep") {
     }
   }
@@ -176,7 +176,8 @@ class AgentFenceRestart : public AgentFence {
     stranger = 0;
   }
   std::string stranger_in_words() const { return "process " + std::to_string(stranger) + " (sleep)"; }
-  /// Until the agent that there is now says who is in the way; it may have said so before anybody listened.
+  /// Waits until the agent that there is now says who is in the way; it may have said so before anybody
+  /// listened.
   void expect_stranger_in_the_way() {
     run_until([&] { return agent->status_json().find(stranger_in_words()) != std::string::npos; });
     EXPECT_THAT(agent->status_json(), HasSubstr("\"state\": \"held elsewhere\""));
@@ -234,7 +235,7 @@ TEST_F(AgentFenceRestart, AStrangerThatWasToldIsInTheWayOfTheNextAgentToo) {
   run_until([&] { return word(page).epoch == 1; });
 }
 
-// It came to what it has while nobody looked for anybody, and its giver ends while nobody is there.
+// The stranger came to what it has while nobody looked for anybody, and its giver ends while nobody is there.
 TEST_F(AgentFenceRestart, AStrangerWhomNoAgentHasSeenIsFoundByTheMark) {
   auto [active, standby, page] = forking_pair();
   give_to_stranger(active.pid());

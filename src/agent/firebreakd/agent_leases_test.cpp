@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What outlives a tenant's processes, who may have it, and how a fenced process becomes a standby.
+/// Tests of what outlives a tenant's processes, who may have it, and how a fenced process becomes a standby.
 #include "ground/base/units.h"
 #include "tests/doubles/agent/agent_test_support.h"
 #include "tests/doubles/os/closer_test_support.h"
@@ -153,12 +153,12 @@ TEST_F(AgentLeases, AnActiveThatHandsOverBecomesTheStandbyOfItsOwn) {
   ask(standby, abi::Ready{});
   EXPECT_TRUE(std::holds_alternative<abi::Done>(ask(command, abi::HandOver{"llm"})));
   EXPECT_EQ(std::get<abi::HandOver>(active.receive()->message).tenant, "llm");
-  EXPECT_EQ(word(page).epoch, 0u);  // it has only been asked
+  EXPECT_EQ(word(page).epoch, 0u);  // the standby has only been asked
   EXPECT_TRUE(std::holds_alternative<abi::Done>(ask(active, abi::StandDown{})));
   EXPECT_EQ(word(page).epoch, 1u);
   ask(standby, abi::Resumed{0});
   ask(active, abi::Ready{});
-  EXPECT_TRUE(std::holds_alternative<abi::Done>(ask(standby, abi::StandDown{})));  // and back
+  EXPECT_TRUE(std::holds_alternative<abi::Done>(ask(standby, abi::StandDown{})));  // the way back
   EXPECT_EQ(word(page).epoch, 2u);
   EXPECT_THAT(detectors.expected, testing::IsEmpty());  // nobody was ended
 }

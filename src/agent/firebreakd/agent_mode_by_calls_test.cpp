@@ -151,7 +151,7 @@ TEST_F(ModeByCalls, MpsIsAskedWhoseClientSomebodyIs) {
   EXPECT_THAT(prevented_by(), IsEmpty());
 }
 
-// It is nobody's tenant, and its domain fell under it at once.
+// The stranger is nobody's tenant, and its domain fell under it at once.
 TEST_F(ModeByCalls, AStrangerIsWaitedForUntilItEnds) {
   Peer stranger = peer(), command = peer();
   domains.callbacks.on_clients("a", {clock.now(), {stranger.pid()}});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What the agent says to many, to slow ones and to those who never read.
+/// Tests of what the agent says to many, to slow ones and to those who never read.
 #include "ground/base/units.h"
 #include "shared/link/status_view.h"
 #include "tests/doubles/agent/agent_test_support.h"
@@ -14,7 +14,7 @@ constexpr std::size_t most = vault::Vault::entries_max;
 
 class AgentOutgoing : public AgentTest {
  protected:
-  /// By requests with numbers from there on, or none.
+  /// Publishes by requests with numbers from there on, or none.
   void publish(Peer& peer, std::size_t first, std::size_t count, std::uint64_t number = 0) {
     const os::Fd descriptor = memory();
     for (std::size_t i = first; i < first + count; ++i) {

@@ -129,7 +129,7 @@ TEST_F(ParkedDomain, WhoHasTheGpuIsWaitedForLongerThanWhoBegins) {
   EXPECT_FALSE(is_much_later) << "the beginner has nothing to dump";
 }
 
-// Who follows it may come after the word that it has opened the GPU, as after an agent's restart.
+// The follower may come after the word that it has opened the GPU, as after an agent's restart.
 TEST_F(ParkedDomain, WhoHadTheGpuBeforeItWasFollowedIsWaitedForAsWell) {
   Peer first = peer(), large = peer("", mode_of("large"));
   const Process llm = start(first, "llm");
@@ -156,7 +156,7 @@ TEST_F(ParkedDomain, WhileItIsHeldItTakesNobodyWhateverMpsSays) {
   EXPECT_EQ(parking("a")["state"], "held");
 }
 
-// Who waited for a domain came into this one, and stood still until it fell.
+// Processes that waited for a domain came into this one, and stood still until it fell.
 TEST_F(ParkedDomain, WhileItIsHeldNobodyIsPlacedThereWhateverMpsSays) {
   Peer first = peer(), second = peer(), next = peer();
   start(first, "llm");
@@ -191,7 +191,7 @@ TEST_F(Marked, IsADomainForAsLongAsItIsParked) {
   until([&] { return !is_marked("a"); });
 }
 
-// Whose agent was killed while it was parked.
+// The agent was killed while the domain was parked.
 TEST_F(Marked, IsNoneAfterTheAgentThatParkedIt) {
   for (const int park_ms : {600'000, 0}) {
     agent.reset();
@@ -290,7 +290,7 @@ TEST_F(ParkedDomain, ItsCulpritStandsStillInItsDumpUntilAllOthersAreComplete) {
   EXPECT_EQ(detectors.exceptions.size(), 1u) << "it is told once";
 }
 
-// It said CUDA_SUCCESS in 5 of 7 plays where those who had left had large kernels (H100).
+// The call said CUDA_SUCCESS in 5 of 7 plays where those who had left had large kernels (H100).
 TEST_F(ParkedDomain, ItsCulpritIsEndedAlsoWhereAllOthersHaveLeft) {
   Peer first = peer(), second = peer(), watcher = peer();
   ask(watcher, abi::Subscribe{});
@@ -352,7 +352,7 @@ TEST_F(ParkedDomain, WhoseDumpIsTooLongGoesOnWhereSomebodyElseIsNamed) {
   EXPECT_TRUE(lives(large));
 }
 
-// Who it was stands at the end of a dump.
+// The end of a dump says who it was.
 TEST_F(ParkedDomain, WhereNobodyIsNamedWhoseDumpIsTooLongIsEnded) {
   dumps_bytes_max = 100'000;
   begin(Milliseconds(600'000));
@@ -475,7 +475,7 @@ TEST_F(ParkedDomain, AfterAnythingElseWhoNeverBeginsIsWaitedForLongerAndNotForEv
   EXPECT_THAT(told(watcher), testing::Contains(HasSubstr("never will: it gets the error")));
 }
 
-// Of any other exception the driver lets it go on after 4 s (H100).
+// The driver lets it go on after 4 s for any other exception (H100).
 TEST_F(ParkedDomain, AfterAnythingElseItIsWaitedFor) {
   Peer first = peer(), second = peer();
   start(first, "llm");
@@ -487,7 +487,7 @@ TEST_F(ParkedDomain, AfterAnythingElseItIsWaitedFor) {
   EXPECT_EQ(parking("a")["state"], "held");
 }
 
-// Before its dump is there, and before the domain falls.
+// The document is there before its dump, and before the domain falls.
 TEST_F(ParkedDomain, WhatIsKnownIsWrittenDownAsSoonAsItsCulpritIsNamed) {
   Peer first = peer(), second = peer();
   const Process llm = start(first, "llm"), rogue = start(second, "rogue");
@@ -508,7 +508,7 @@ TEST_F(ParkedDomain, WhatIsKnownIsWrittenDownAsSoonAsItsCulpritIsNamed) {
   EXPECT_EQ(read().affected[0].became, "was there when the domain fell");
 }
 
-// After a trap it goes on when its dump is complete, and may end before that has been read.
+// The culprit goes on after a trap when its dump is complete, and may end before that has been read.
 TEST_F(ParkedDomain, TheDumpOfACulpritThatEndsAtOnceIsKept) {
   Peer second = peer();
   const Process rogue = start(second, "rogue");
@@ -644,7 +644,7 @@ TEST_F(ParkedDomain, AMemoryFaultInTheKernelLogLetsItFall) {
   EXPECT_EQ(parking("a")["state"], "released");
 }
 
-/// Of who was killed the line came after its end (H100). Of nobody's end nothing is known.
+/// The line of a killed process came after its end (H100). A process whose end is nobody's is not known.
 TEST_F(ParkedDomain, AMemoryFaultThatNamesWhoHasEndedLetsItFall) {
   Peer first = peer(), second = peer();
   const Process rogue = start(first, "rogue"), llm = start(second, "llm");
@@ -718,7 +718,7 @@ TEST_F(ParkedDomain, DumpsOfWhenItCouldNotBeParkedLeaveNothingBehind) {
   const std::vector<pid_t> clients = os::children_of(kernel, os::own_pid());
   Peer first = peer(), second = peer();
   const Process llm = start(first, "llm"), rogue = start(second, "rogue");
-  domains.states["a"] = mps::DomainState::Restarting;  // it gets no other client
+  domains.states["a"] = mps::DomainState::Restarting;  // the domain gets no other client
   for (const pid_t pid : clients) ::kill(pid, SIGKILL);
   until([&] { return parking("a")["state"] == "off"; });
   name_by_its_dump(llm, rogue);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Where tenants are told to run, and that this is where the agent then takes them to be.
+/// Tests of where tenants are told to run, and that this is where the agent then takes them to be.
 #include <nlohmann/json.hpp>
 
 #include "tests/doubles/agent/agent_test_support.h"
@@ -31,7 +31,7 @@ TEST_F(Placements, WhoIsPlacedWhileADomainDrainsRunsInTheOther) {
   uvm_event(rogue.pid());
   EXPECT_EQ(domains.states["a"], mps::DomainState::Draining);
   EXPECT_THAT(place(command, {"late", abi::Role::Active}), Contains(pipe("b")));
-  // It counts as being there although the domain serves again before it has come.
+  // The process counts as being there although the domain serves again before it has come.
   domains.states.clear();
   ask(command, abi::Adopt{"late", abi::Role::Active, late.pid(), {}});
   EXPECT_EQ(status()["tenants"][0]["active"]["domain"], "b");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What the agent does between a signal and the last promotion that follows from it: counted from outside, by
-/// a tracer. A program of its own, since it replaces operator new.
+/// Tests of what the agent does between a signal and the last promotion that follows from it: counted from
+/// outside, by a tracer. A program of its own, since it replaces operator new.
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
@@ -28,7 +28,7 @@ void* counted(std::size_t size) {
 
 }  // namespace
 
-// With the thread sanitizer g++ 12 takes malloc() in the first for another allocator than free() in the
+// The thread sanitizer makes g++ 12 take malloc() in the first for another allocator than free() in the
 // others.
 #pragma GCC diagnostic ignored "-Wmismatched-new-delete"
 void* operator new(std::size_t size) { return counted(size); }
@@ -41,12 +41,12 @@ void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); 
 namespace firebreak::agent {
 namespace {
 
-/// No system calls: they mark what the tracer counts.
+/// Numbers of no system call: they mark what the tracer counts.
 constexpr long begins = 1'000'001;
 constexpr long ends = 1'000'002;
 
-/// Of what came between the two marks: system calls up to and including the last futex's, how many of them
-/// were of a futex, and what had been allocated by then.
+/// The counts between the two marks: system calls up to and including the last futex's, how many of them were
+/// of a futex, and what had been allocated by then.
 struct Counted {
   bool works = false;
   std::uint64_t wakes = 0;
@@ -148,7 +148,7 @@ TEST_F(AgentPromotions, AFaultsPromotionsAreOneSystemCallEachAndNoAllocation) {
   EXPECT_EQ(counted.allocations, 0u);
 }
 
-// That something is counted.
+// The count is not empty.
 TEST_F(AgentPromotions, WhatFollowsThemIsCountedAsWell) {
   const fault::Fault fault = fence_in_a();
   const Counted counted = count([&] {

@@ -33,7 +33,7 @@ class AgentRestart : public AgentTest {
   abi::Placed place(Peer& command, const std::string& tenant) {
     return std::get<abi::Placed>(ask(command, abi::Place{tenant, abi::Role::Active, "", 25, 1024}));
   }
-  /// On a new connection.
+  /// Asks on a new connection.
   bool is_adopted(Peer& command, Peer& process, const std::string& tenant) {
     command.reconnect();
     settle();
@@ -71,10 +71,10 @@ TEST_F(AgentRestart, TheNextAgentPromotesWhomTheOneBeforeHadMadeReady) {
   restart();
   EXPECT_THAT(agent->status_json(), HasSubstr("\"standby_state\": \"ready\""));
   EXPECT_THAT(agent->status_json(), HasSubstr("\"memory_bytes\": 2097152"));
-  xid(FakeDomains::server_of_a);  // before anybody has come back
+  xid(FakeDomains::server_of_a);  // the fault comes before anybody has come back
   EXPECT_EQ(word(page).epoch, 1u);
   EXPECT_TRUE(std::holds_alternative<abi::Done>(rejoin(standby)));
-  // What it may not have heard of yet.
+  // The agent may not have heard of this yet.
   EXPECT_TRUE(std::holds_alternative<abi::Allocation>(standby.receive()->message));
   EXPECT_TRUE(std::holds_alternative<abi::Done>(ask(standby, abi::Resumed{0})));
 }
@@ -103,7 +103,8 @@ TEST_F(AgentRestart, WhoEndedMeanwhileIsNoticed) {
   EXPECT_EQ(word(page).epoch, 1u);
 }
 
-// It has ended, and another one has its number: the last moment for that is just before it is opened.
+// The process has ended, and another one has its number: the last moment for that is just before it is
+// opened.
 TEST_F(AgentRestart, WhoHasTheNumberOfOneThatHasEndedIsNotTakenForIt) {
   auto [active, standby, page] = pair("llm");
   agent.reset();
@@ -133,7 +134,7 @@ TEST_F(AgentRestart, AStandbyThatBecameAnotherProgramMeanwhileIsNone) {
 
 TEST_F(AgentRestart, AStandbyWhoseServerEndedMeanwhileIsNotPromoted) {
   auto [active, standby, page] = pair("llm");
-  Peer server = peer();  // any process
+  Peer server = peer();  // process of any kind
   domains.callbacks.on_server("b", server.pid());
   restart();
   EXPECT_EQ(link::parse_status(agent->status_json()).tenant("llm")->standby_state, pair::Standby::Ready);
@@ -316,7 +317,7 @@ TEST_F(AgentRestart, OfOneThatCameBackTwiceTheLastConnectionCounts) {
   std::optional<Peer::Received> answer = standby.receive();
   ASSERT_TRUE(answer && std::holds_alternative<abi::Done>(answer->message));
   EXPECT_EQ(link::parse_status(agent->status_json()).tenant("llm")->standby_state, pair::Standby::Ready);
-  // And where its older connection is still there.
+  // The older connection may still be there.
   Peer::Received again{ask(standby, abi::Rejoin{"llm", "", true}), {}};
   EXPECT_TRUE(std::holds_alternative<abi::Done>(again.message));
 }
@@ -345,7 +346,7 @@ TEST_F(AgentRestart, AHandOverThatWasCarriedOutIsNotCarriedOutAgain) {
   EXPECT_EQ(word(page).epoch, 1u);
   restart();
   EXPECT_TRUE(std::holds_alternative<abi::Done>(rejoin(active)));
-  for (const std::uint64_t number : {9u, 10u}) {  // by the link, and by its caller
+  for (const std::uint64_t number : {9u, 10u}) {  // asked by the link, and by its caller
     active.send(abi::StandDown{3}, -1, number);
     settle();
     const auto answer = active.receive();
@@ -469,7 +470,7 @@ TEST_F(AgentRestart, WhoIsForgottenJustBeforeTheAgentEndsHasNothingOnAShelf) {
 TEST_F(AgentRestart, MemoryCostsTheAgentNoDescriptor) {
   Peer active = peer();
   join(active, "llm", abi::Role::Active);
-  publish(active, "first", base);  // what comes once is there: the shelf
+  publish(active, "first", base);  // the shelf is there when the first memory comes
   os::await_closers();
   const auto before = kernel.list_directory("/proc/self/fd").value().size();
   for (std::uint64_t i = 1; i <= 20; ++i) publish(active, std::to_string(i), base + i * 2 * mib);
@@ -509,7 +510,7 @@ TEST_F(AgentRestart, WhoWasToldWhereToRunByTheAgentBeforeIsTakenToBeThere) {
   EXPECT_EQ(active_of("llm")["domain"], "b");
   EXPECT_EQ(active_of("llm")["sm_percent"], 25);
   EXPECT_EQ(active_of("llm")["memory_mib"], 1024);
-  // And is known by the token that it was given.
+  // The token that it was given makes it known.
   const auto token =
       std::ranges::find(placed.environment, "FIREBREAK_TOKEN", &std::pair<std::string, std::string>::first);
   ASSERT_NE(token, placed.environment.end());
@@ -541,7 +542,7 @@ TEST_F(AgentRestart, APlaceThatTheAgentBeforeGaveHoldsForAWhile) {
   options.socket_path = path;
   options.returns_within = Milliseconds(0);
   agent = start_agent(options);
-  bool is_over = false;  // what is due after it comes after it
+  bool is_over = false;  // later events come after it
   const auto later = loop->after(Milliseconds(1), [&is_over] { is_over = true; });
   while (!is_over) loop->run_once(Milliseconds(1000));
   EXPECT_TRUE(is_adopted(command, process, "llm"));
@@ -576,7 +577,7 @@ TEST_F(AgentRestart, ADocumentThatIsNoneIsNoReasonNotToStart) {
   join(active, "llm", abi::Role::Active);
 }
 
-// It was written down before it was answered, and the answer was lost with its agent.
+// The join was written down before it was answered, and the answer was lost with its agent.
 TEST_F(AgentRestart, AJoinThatIsAskedAgainIsTheSameOne) {
   Peer active = peer(), standby = peer();
   for (Peer* process : {&active, &standby}) {

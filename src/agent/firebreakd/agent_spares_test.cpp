@@ -27,7 +27,7 @@ void write(std::array<char, size>& into, const std::string& text) {
   std::ranges::copy(text, into.begin());
 }
 
-/// What src/program/virtual makes in its process.
+/// The page that src/program/virtual makes in its process.
 class Page {
  public:
   explicit Page(os::MemorySeal seal = os::MemorySeal::Size)
@@ -45,7 +45,7 @@ class Page {
     write(page_->active_domain, "/mps/" + domain);
     write(page_->spare_domain, spare.empty() ? "" : "/mps/" + spare);
   }
-  /// As asked.
+  /// Leaves as asked.
   void leave_for(const std::string& domain) {
     works_in(domain, "");
     page_->state = SpareState::Unprotected;
@@ -75,12 +75,12 @@ class AgentSpares : public ParkedDomain {
     }
     return {};
   }
-  /// Of the process's dump in the second of its domains.
+  /// Returns the pipe of the process's dump in the second of its domains.
   static std::string second_pipe(const Process& process) {
     const std::string both = variable(process, "FIREBREAK_SPARE_DUMPS");
     return both.substr(both.find(':') + 1);
   }
-  /// It has left domain a, where it began, for b.
+  /// Starts a process that has left domain a, where it began, for b.
   Process start_moved(Peer& command, Page& page) {
     Process llm = start_with_spare(command, "llm", page);
     page.leave_for("b");
@@ -94,7 +94,7 @@ class AgentSpares : public ParkedDomain {
     const auto event = watcher.receive();
     return event ? std::get<abi::Event>(event->message).domain : "";
   }
-  /// As UVM tells it; in domain a, where whoever follows processes saw it begin.
+  /// Makes the fault as UVM tells it; in domain a, where whoever follows processes saw it begin.
   fault::Fault memory_fault_of(const Process& process) {
     fault::Fault fault;
     fault.source = fault::FaultSource::UvmEvent;
@@ -171,7 +171,7 @@ TEST_F(AgentSpares, WhoWantsOneWhereThereIsOneIsPlacedWithoutOneToo) {
   EXPECT_THAT(with.environment, Contains(Pair("FIREBREAK_SPARE", "/mps/a:/mps/b")));
 }
 
-// Each instance of a driver has a GPU address space of its own.
+// Instances of a driver have a GPU address space each.
 TEST_F(AgentSpares, WhenAnotherInstanceHasComeUpItsFaultsAreHeard) {
   Page page;
   Peer command = peer();
@@ -184,7 +184,7 @@ TEST_F(AgentSpares, WhenAnotherInstanceHasComeUpItsFaultsAreHeard) {
   EXPECT_GT(detectors.looked_again.size(), before);
 }
 
-// With 63 of them the next exception's neighbours did not begin their core dumps, whosoever they were (H200).
+// The next exception's neighbours did not begin their core dumps with 63 of them, whosoever they were (H200).
 TEST_F(AgentSpares, WhereAllTogetherHaveLeftManyInstancesNobodyLoadsAnotherCopy) {
   Page page, others;
   Peer first = peer(), second = peer();
@@ -220,7 +220,7 @@ TEST_F(AgentSpares, WhoClaimsThatItHasLeftManyTakesNothingFromOthers) {
   EXPECT_EQ(page->no_more_copies.load(), 0u);
 }
 
-// Of those that were there before it the next agent has nothing else to go by.
+// The next agent has nothing else to go by for those that were there before it.
 TEST_F(AgentSpares, TheNextAgentTakesTheWordOfWhoWasThereBefore) {
   Page page, others;
   page->copies = 58;
@@ -260,7 +260,7 @@ TEST_F(AgentSpares, WhoHasOneIsAskedToLeaveAParkedDomainAndThenItFalls) {
   EXPECT_EQ(page->asked_to_leave.load(), 1u) << "it works elsewhere when its old domain has fallen";
 }
 
-// It is an interpreter that still reads its libraries, say.
+// The process may be an interpreter that still reads its libraries.
 TEST_F(AgentSpares, WhoHasNotComeToCudaHoldsNoParkedDomain) {
   opens_gpu = false;
   Page without_work;
@@ -329,7 +329,7 @@ TEST_F(AgentSpares, ItsDumpInTheDomainOfItsSpareIsReadAndItStays) {
   EXPECT_EQ(page->rules[1].load(), DomainRule::Held);
 }
 
-// Without it each exception would cost all its neighbours the time until nobody is waited for any more.
+// Each exception would otherwise cost all its neighbours the time until nobody is waited for any more.
 TEST_F(AgentSpares, AnInstanceThatIsNotThereIsNotWaitedFor) {
   Page page;
   page.works_in("b", "");
@@ -369,7 +369,7 @@ TEST_F(AgentSpares, OneWhoseDumpIsReadAfterTheFallLeavesNothingBehind) {
   expect_to_wait_for_all_to_begin();
 }
 
-// It was elsewhere then, and its next spare is there now.
+// The process was elsewhere then, and its next spare is there now.
 TEST_F(AgentSpares, OneThatHadNotBegunToDumpWhenADomainFellIsWaitedForThereLater) {
   Page page;
   page.works_in("b", "");
@@ -470,7 +470,7 @@ TEST_F(AgentSpares, WhoKnowsTheDomainIsNotToldAnotherByAPage) {
   EXPECT_EQ(domain_that_is_told(fault, watcher), "a") << "its instance that was left, say";
 }
 
-// Who writes into its page that it works among others, and faults elsewhere.
+// The process writes into its page that it works among others, and faults elsewhere.
 TEST_F(AgentSpares, WhereItSaysThatItWorksNobodyIsFenced) {
   Page page, of_neighbour;
   Peer first = peer(), second = peer();

@@ -143,7 +143,7 @@ TEST_F(Strangers, NobodyEndsOneInATenantsName) {
 }
 
 TEST_F(Strangers, WhoeverATenantHasStartedIsSaidToBeItsOwn) {
-  // All peers are children of this process, which is adopted here.
+  // The peers are all children of this process, which is adopted here.
   Peer command = peer(), child = peer();
   ask(command, abi::Adopt{"llm", abi::Role::Active, ::getpid()});
   mps_names("a", {child.pid()});

@@ -80,7 +80,7 @@ TEST_F(AgentTest, AFaultIsToldWithTheTimeOfItsWord) {
   EXPECT_EQ(std::get<abi::Event>(watcher.receive().value().message).at_ns, to_ns(fault.when));
 }
 
-// It may be a fault of another domain: its active would go on beside the standby.
+// The fault may be another domain's: its active would go on beside the standby.
 TEST_F(AgentTest, AnXidThatNamesAClientPromotesNobodyUnlessTheDomainsFaultIsKnown) {
   auto [active, standby, page] = pair("llm");
   const int looks = domains.looks_for_faults;
@@ -99,7 +99,7 @@ TEST_F(AgentTest, ACopyEnginesFaultConfirmsNoXidThatNamesAClient) {
   Peer rogue = peer();
   ask(rogue, abi::Adopt{"rogue", abi::Role::Active, rogue.pid()});
   uvm_event(rogue.pid());
-  xid(active.pid());  // of another domain's SM fault: UVM hears of none
+  xid(active.pid());  // an SM fault of another domain: UVM hears of none
   EXPECT_EQ(word(page).epoch, 0u);
   xid_31_of_copy_engine(rogue.pid());
   xid(active.pid());
@@ -150,7 +150,7 @@ TEST_F(AgentTest, WordsOfTheKernelLogThatWereMissedAreADangerToAllAndNoFence) {
   EXPECT_EQ(told.what, abi::EventKind::Gap);
   EXPECT_EQ(told.source, "kmsg");
   EXPECT_EQ(told.text, "overwritten");
-  // Then MPS says what was missed.
+  // MPS says then what was missed.
   domains.callbacks.on_clients_lost("a");
   EXPECT_THAT(detectors.expected, testing::Contains(llm.active.pid()));
 }
@@ -227,7 +227,7 @@ TEST_F(AgentTest, TheActivesEndPromotesWithoutAnyOtherSign) {
   EXPECT_EQ(word(page).epoch, 1u);
 }
 
-// As one that has become another program.
+// The process is as one that has become another program.
 TEST_F(AgentTest, AnActiveThatHungUpAndHasNoGpuIsEnded) {
   auto finished = pair("finished");
   ask(finished.active, abi::Finish{});
@@ -303,11 +303,11 @@ TEST_F(AgentTest, HeartbeatsOfTheActiveAreWatchedForHangs) {
 
   xid(FakeDomains::server_of_a);
   ask(standby, abi::Resumed{1});
-  EXPECT_THAT(detectors.expected, testing::IsEmpty());  // it may stand down yet
+  EXPECT_THAT(detectors.expected, testing::IsEmpty());  // the active may stand down yet
   while (detectors.expected.empty()) loop->run_once(Milliseconds(1000));
   EXPECT_THAT(detectors.expected, testing::ElementsAre(active.pid()));
   area.heartbeats_queued = 3;
-  EXPECT_EQ(progress(), std::nullopt);  // it is no active any more
+  EXPECT_EQ(progress(), std::nullopt);  // the process is no active any more
   page.as<abi::SharedPage>()->areas[1].term = 2;
   page.as<abi::SharedPage>()->areas[1].heartbeats_queued = 5;
   EXPECT_EQ(detectors.progress.at(standby.pid())(), 0u);
@@ -321,7 +321,7 @@ TEST_F(AgentTest, WhoNeverSaysThatItRunsDoesSoWithItsFirstStep) {
   xid(FakeDomains::server_of_a);
   abi::CommitArea& area = page.as<abi::SharedPage>()->areas[2];
   area.first_step = area.next_step = 7;
-  area.term = 2;  // in office
+  area.term = 2;  // the process is in office
   while (detectors.expected.empty()) loop->run_once(Milliseconds(1000));
   EXPECT_THAT(detectors.expected, testing::ElementsAre(active.pid())) << "however long its successor takes";
   EXPECT_EQ(phase(), pair::Phase::Promoting);

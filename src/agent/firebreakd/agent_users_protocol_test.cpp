@@ -21,7 +21,7 @@ std::vector<Json> each_message(std::index_sequence<index...>) {
   return {Json::parse(abi::encode(std::variant_alternative_t<index, abi::Message>{}))...};
 }
 
-/// Of the tenant of that name and of that process, where it names any.
+/// Returns the message, made about the tenant of that name and that process, where it names any.
 Json about(Json message, const std::string& tenant, pid_t pid) {
   if (message.contains("tenant")) message["tenant"] = tenant;
   if (message.contains("pid")) message["pid"] = pid;
@@ -34,7 +34,7 @@ Json nested(int depth) {
   return inner;
 }
 
-/// What a field may be made, whatever it is to be.
+/// Returns values that a field may be made, whatever it is to be.
 std::vector<Json> wrong_values(const std::string& tenant, pid_t pid) {
   constexpr std::int64_t beyond_32_bits = std::int64_t{1} << 32;
   return {nullptr,
@@ -117,7 +117,7 @@ class UsersProtocol : public Users {
     }
     return files;
   }
-  /// And what comes back is nothing of the victim's.
+  /// Attacks; the answer has nothing of the victim's.
   void attack(Peer& attacker, const std::string& text) {
     if (!attacker.try_to_send_text(text)) attacker.reconnect();
     settle();

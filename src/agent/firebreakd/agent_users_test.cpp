@@ -52,7 +52,7 @@ TEST_F(Users, NothingThatOneAsksChangesAnothersTenant) {
       abi::HandOver{"llm"},
       abi::Shutdown{true},
       abi::GpuRecovered{"0"},
-      // What only the agent says.
+      // Messages that only the agent sends.
       abi::Joined{},
       abi::Placed{},
       abi::Done{},
@@ -64,7 +64,7 @@ TEST_F(Users, NothingThatOneAsksChangesAnothersTenant) {
     EXPECT_NE(refused, "(not refused)") << abi::encode(request);
     EXPECT_EQ(victims(), before) << abi::encode(request);
   }
-  // Each once more, on one connection that is a tenant's of its own.
+  // The attacker sends each once more, on one connection that is a tenant's of its own.
   Peer attacker = user_peer(mallory);
   join(attacker, "mine", abi::Role::Active);
   for (const abi::Message& request : requests) {
@@ -145,7 +145,7 @@ TEST_F(Users, OnlyWhoWasToldToStartAProcessBringsIt) {
               HasSubstr("is no child"));
   EXPECT_THAT(refusal(told, abi::Adopt{"mine", abi::Role::Active, victim->standby.pid()}),
               HasSubstr("is no child"));
-  const pid_t child = child_of(told);  // it becomes a program of root's
+  const pid_t child = child_of(told);  // the child becomes a program of root's
   kernel.files[os::proc_folder(child) + "/status"] = "Name:\tsu\nUid:\t65534\t0\t0\t0\n";
   EXPECT_THAT(refusal(told, abi::Adopt{"mine", abi::Role::Active, child}), HasSubstr("is no child"));
   EXPECT_EQ(tenants_of(told), nlohmann::json::array());
@@ -167,7 +167,7 @@ TEST_F(Users, ANumberThatIsAnothersByNowIsNotTakenForTheirs) {
   EXPECT_THAT(detectors.followed, Not(testing::Contains(testing::AnyOf(itself.pid(), child))));
 }
 
-// It has no token, and room for a standby.
+// The tenant has no token, and room for a standby.
 TEST_F(Users, OneThatWasJoinedByHandGetsNoStandbyOfAnothers) {
   Peer active = user_peer(mallory), thief = user_peer(mallory - 1), own = user_peer(mallory);
   join(active, "mine", abi::Role::Active);
@@ -185,7 +185,7 @@ TEST_F(Users, AConnectionIsOfTheProcessThatOpenedIt) {
     EXPECT_THAT(refusal(attacker, request), HasSubstr("has ended, or is another user's"))
         << abi::encode(request);
   }
-  Peer changed = user_peer(mallory);  // it becomes a program of root's
+  Peer changed = user_peer(mallory);  // the process becomes a program of root's
   kernel.files[os::proc_folder(changed.pid()) + "/status"] = "Name:\tsu\nUid:\t65534\t0\t0\t0\n";
   EXPECT_THAT(refusal(changed, abi::Join{"evil", abi::Role::Active, "", "a"}), HasSubstr("another user's"));
 }
@@ -278,7 +278,7 @@ TEST_F(Users, WhoIsRefusedLeavesNothingBehind) {
   join(mine, "mine", abi::Role::Active);
   const std::size_t kept = manager.kept.size();
   for (int i = 0; i < 20; ++i) {
-    // It is a process of another tenant already, and its new connection has named none.
+    // The process is another tenant's already, and its new connection has named none.
     mine.reconnect();
     settle();
     EXPECT_NE(refusal(mine, abi::Join{"new-" + std::to_string(i), abi::Role::Active, "", "a"}),
@@ -388,7 +388,7 @@ TEST_F(ServerTime, OfOneUserIsNoMoreThanItsShare) {
   EXPECT_EQ(handler.tenants.size(), 4u);
 }
 
-/// Also who had but one connection, behind all those of the same user.
+/// A peer with but one connection is served, too, behind all those of the same user.
 TEST_F(ServerTime, WhatWaitsIsServedInTheEndAndInItsOrder) {
   std::vector<os::Socket> sockets;
   for (int i = 0; i < 3; ++i) sockets.push_back(come("tenants"));
@@ -417,7 +417,7 @@ TEST_F(ServerTime, MoreConnectionsAreNoMoreTime) {
   EXPECT_EQ(handler.tenants.size(), 4u);
 }
 
-/// What is written down while it is there.
+/// The lines that are written to the log while this is there.
 struct WrittenLog {
   WrittenLog() {
     spdlog::set_default_logger(
@@ -450,7 +450,7 @@ TEST_F(ServerTime, OfOneUsersMistakesTheLogHasALineASecond) {
   EXPECT_EQ(log.lines(), 5) << "operators are not many";
 }
 
-/// It would have its share anew at once.
+/// The user would have its share anew at once.
 TEST_F(ServerTime, WhoLeavesAndComesAgainHasNoMore) {
   for (int i = 0; i < 4; ++i) {
     os::Socket socket = come("tenants");
@@ -463,7 +463,7 @@ TEST_F(ServerTime, WhoLeavesAndComesAgainHasNoMore) {
   EXPECT_EQ(handler.tenants.size(), 4u);
 }
 
-/// For so many at once, that is: then whoever comes there waits.
+/// The door is closed for so many at once: then whoever comes there waits.
 TEST_F(ServerTime, WhoHasTakenItsShareIsNotRefusedAsFastAsItComes) {
   std::vector<os::Socket> sockets;
   for (int i = 0; i < 20; ++i) {
@@ -484,7 +484,7 @@ TEST_F(ServerTime, WhoHasTakenItsShareIsNotRefusedAsFastAsItComes) {
   EXPECT_EQ(handler.operators.size(), 1u) << "their door is another";
 }
 
-/// That a peer has gone is seen at its turn.
+/// A peer's end is seen at its turn.
 TEST_F(ServerTime, WhoHangsUpMeanwhileIsForgotten) {
   std::optional<os::Socket> socket = come("tenants");
   for (int i = 0; i < 5; ++i) ask(*socket, "llm");

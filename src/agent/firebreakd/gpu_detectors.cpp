@@ -11,8 +11,8 @@
 namespace firebreak::agent {
 namespace {
 
-/// What the agent decides on. An exit is told as such, and whether it was a fault is for the agent to say,
-/// who knows who has finished; the others come later than these two, or are hints.
+/// True for the sources on which the agent decides. An exit is told as such, and whether it was a fault is
+/// for the agent to say, who knows who has finished; the others come later than these two, or are hints.
 bool is_decisive(fault::FaultSource source) {
   return source == fault::FaultSource::Xid || source == fault::FaultSource::UvmEvent;
 }
@@ -68,8 +68,8 @@ watch::WatcherCallbacks GpuDetectors::heard(Callbacks callbacks) {
   return heard;
 }
 
-/// Where the driver contains faults, UVM still tells of each as fatal, and first: what became of it is told
-/// next.
+/// UVM still tells of each fault as fatal, and first, where the driver contains faults: what became of it is
+/// told next.
 bool GpuDetectors::is_acted_on(const fault::Fault& fault) const {
   if (fault.source == fault::FaultSource::UvmEvent) return !watcher_->hears_outcomes();
   if (fault.source != fault::FaultSource::Isolation) return is_decisive(fault.source);

@@ -18,7 +18,7 @@
 
 namespace firebreak::agent {
 
-/// All detectors of src/agent/faults/watch. The agent decides on single signals, the earliest first; what
+/// The detectors of src/agent/faults/watch. The agent decides on single signals, the earliest first; what
 /// they make together, and who caused it, goes to the log.
 class GpuDetectors final : public Detectors {
  public:
@@ -69,7 +69,7 @@ class GpuDetectors final : public Detectors {
   watch::Remains remains_;
   watch::IncidentNews news_;
   std::unique_ptr<strays::GuardedWatch> strays_;
-  std::set<pid_t> strangers_;                    ///< whose address space is nothing of ours
+  std::set<pid_t> strangers_;                    ///< processes whose address space is nothing of ours
   std::unique_ptr<strays::SparseCover> sparse_;  ///< null: not wanted
   std::unique_ptr<watch::Watcher> watcher_;
 };

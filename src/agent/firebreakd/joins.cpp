@@ -89,8 +89,8 @@ Status Joins::may_adopt(const Connection& connection, const abi::Adopt& request)
   return is_for(connection, pid);
 }
 
-/// Whether a process with that number is for this connection to bring: who opened it, or for a tenants'
-/// connection a child of that with its user, or for an operator any.
+/// Checks whether a process with that number is for this connection to bring: the one that opened it, or for
+/// a tenants' connection a child of that with its user, or for an operator any.
 Status Joins::is_for(const Connection& connection, pid_t pid) const {
   const os::PeerCredentials& peer = connection.peer();
   if (peer.pid == pid && connection.has_its_peer(at_.kernel)) return {};
@@ -147,7 +147,7 @@ Status Joins::may_join(const Tenant& tenant, const abi::Join& request) const {
 }
 
 void Joins::join(Connection& connection, const abi::Join& request) {
-  constexpr std::size_t longest_attempt = 64, longest_path = 4096;  // they are kept while the join waits
+  constexpr std::size_t longest_attempt = 64, longest_path = 4096;  // attempts are kept while the join waits
   if (request.attempt.size() > longest_attempt) {
     return at_.answers.give(connection, fail(ErrorCode::InvalidArgument,
                                              "what tells one attempt to join from another is "
@@ -157,7 +157,7 @@ void Joins::join(Connection& connection, const abi::Join& request) {
     return at_.answers.give(connection, fail(ErrorCode::InvalidArgument, "its MPS directory is no path"));
   if (auto may = may_be(connection, request.tenant, request.token); !may)
     return at_.answers.give(connection, may);
-  // It may have waited.
+  // The join may have waited.
   if (!connection.has_its_peer(at_.kernel)) return at_.answers.give(connection, not_in_that_role("join"));
   const bool is_new = !at_.tenants.contains(request.tenant);
   auto tenant = tenant_named(request.tenant, connection.peer().uid);
@@ -179,13 +179,13 @@ void Joins::join(Connection& connection, const abi::Join& request) {
   Member& member = (*tenant)->member(request.role);
   if (member.pid != pid) {
     at_.answers.give(connection, not_in_that_role("join"));
-    if (is_new) at_.memory.forget_if_empty(request.tenant);  // it is another tenant's process already
+    if (is_new) at_.memory.forget_if_empty(request.tenant);  // the process is another tenant's already
     return;
   }
   member.image = os::image_of(at_.kernel, pid);
   if (member.start_time.empty()) member.start_time = start_time_of(at_.kernel, pid);
   if (Process* process = at_.processes.living(pid)) process->become(ProcessState::Running);
-  member.done = 0;  // of a session of before in the same process
+  member.done = 0;  // the number was that of an earlier session in the same process
   member.attempt = request.attempt;
   member.connection = connection.id();
   if (active) at_.follower.follow_progress(**tenant);
@@ -270,8 +270,8 @@ Status Joins::hand_over(const abi::HandOver& request) {
 Status Joins::stand_down(Connection& connection, const abi::StandDown& request) {
   const pid_t pid = connection.peer().pid;
   for (auto& [name, tenant] : at_.tenants.all()) {
-    // It takes itself for the active: the answer was lost, or came too late. (Of older programs that is
-    // unknown.)
+    // The process takes itself for the active: the answer was lost, or came too late. (Older programs do not
+    // say.)
     const bool is_standby = tenant->standby.pid == pid && tenant->standby.connection == connection.id();
     if (is_standby && connection.numbers()) return {};
     if (tenant->active.pid == pid) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Who belongs to which tenant, and in which role: processes that are adopted, that join, come back, and
-/// change places.
+/// Joins: who belongs to which tenant, and in which role; processes that are adopted, that join, come back,
+/// and change places.
 #pragma once
 
 #include <string>

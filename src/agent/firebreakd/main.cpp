@@ -52,14 +52,15 @@
 namespace firebreak::agent {
 namespace {
 
-/// Before there are domains that a guard is of use to. A probe may do what only root may.
+/// Probes before there are domains that a guard is of use to. A probe may do what only root may.
 guard::ProbeResult try_it(const platform::Platform& platform, PrivilegedHelper* helper, guard::Probed what) {
   if (helper != nullptr) return helper->probe(what);
   const char* const command = what == guard::Probed::GuardRanges ? "guard-probe" : "spare-probe";
   return guard::known_or_new_probe_result(*platform.kernel, what, platform::probe(platform, command));
 }
 
-/// Where an agent before has left tenants nobody raises a fault on their GPU, nor do they wait for one.
+/// Probes spares, but not where an agent before has left tenants: nobody raises a fault on their GPU, nor do
+/// they wait for one.
 guard::ProbeResult try_spares(const platform::Platform& platform, PrivilegedHelper* helper,
                               bool has_tenants) {
   if (!has_tenants) return try_it(platform, helper, guard::Probed::Spares);
@@ -97,8 +98,8 @@ std::vector<MachineGpu> machine_gpus(const platform::Platform& platform) {
   return all;
 }
 
-/// Of several software GPUs: the stand-in for NVML, which is loaded into this process, finds it as tenants
-/// do.
+/// Sets which of several software GPUs: the stand-in for NVML, which is loaded into this process, finds it as
+/// tenants do.
 os::EnvironmentScope which_gpu(const platform::Platform& platform) {
   os::EnvironmentScope::Variables variables;
   for (const auto& variable : platform.environment) {
@@ -126,15 +127,16 @@ Result<bool> await_gpu(const CommandLine& options, const Sockets& sockets, os::E
   return wait_for_gpu(loop, manager, sockets, [&kernel] { return platform::real_gpu_is_there(kernel); });
 }
 
-/// It keeps the right to look at other users' processes, and we give it up: what reads the bytes of tenants
-/// is not what may change their processes. Before there are other threads, which would keep it.
+/// Starts the keeper, which keeps the right to look at other users' processes, and we give it up: what reads
+/// the bytes of tenants is not what may change their processes. Called before there are other threads, which
+/// would keep it.
 Result<std::shared_ptr<os::RightsKeeper>> leave_rights_to_keeper() {
   constexpr Milliseconds start_limit(5'000);
   auto program = os::executable_path();
   if (!program) return propagate(program);
   auto keeper = os::RightsKeeper::start({std::move(*program), "--rights-keeper"}, start_limit);
   if (!keeper) return propagate(keeper);
-  // Where /proc is mounted with hidepid, a process that has more rights is not even seen without it.
+  // A process that has more rights is not even seen without it where /proc is mounted with hidepid.
   const std::string seen = os::proc_folder((*keeper)->pid()) + "/status";
   const Status given_up = os::give_up_capability(os::Capability::SysPtrace,
                                                  [&seen] { return os::read_small_file(seen).has_value(); });
@@ -179,7 +181,7 @@ Result<Sockets> sockets_of(const CommandLine& options) {
                  *observers};
 }
 
-/// What a signal asks of us.
+/// The request that a signal makes of us.
 enum class Told { Nothing, HandOver, End };
 
 /// SIGTERM is what service managers send, and a restart or an upgrade begins with it just as a stop does;
@@ -219,12 +221,12 @@ MpsDomains::Options options_of_domains(const CommandLine& options, const Sockets
   os::leave_process_at_once(handed_over_status);
 }
 
-/// Once.
+/// Called once.
 Result<std::shared_ptr<os::Watch>> at_end_of(const os::Fd& process, os::EventLoop& loop,
                                              std::function<void()> what) {
   auto watch = std::make_shared<os::Watch>();
   auto watched = loop.watch_readable(process.get(), [raw = watch.get(), what = std::move(what)] {
-    const auto done = what;  // it goes with the watch
+    const auto done = what;  // the callback goes with the watch
     raw->cancel();
     done();
   });
@@ -329,8 +331,8 @@ std::vector<std::string> what_is_duplicated() {
           os::memory_file_link(abi::spare_page_name)};
 }
 
-/// Who we are from now on, and have that process for what only root may do: an agent that stays who has
-/// started it has none.
+/// Takes the place: says who we are from now on, and has that process for what only root may do: an agent
+/// that stays who has started it has none.
 Result<Place> take_place(const CommandLine& options, const Sockets& sockets,
                          const std::vector<std::string>& arguments) {
   if (auto made = os::make_directories(options.directory); !made) return propagate(made, options.directory);
@@ -339,7 +341,7 @@ Result<Place> take_place(const CommandLine& options, const Sockets& sockets,
     if (!own) return propagate(own);
     return Place{std::nullopt, std::move(own->helper), std::move(own->bell)};
   }
-  // What others have put there would lead root elsewhere.
+  // Files that others have put there would lead root elsewhere.
   if (os::is_root() && os::may_others_write(options.directory))
     return fail(ErrorCode::PermissionDenied,
                 "others may write in " + options.directory + ", as an agent with --user has left it",
@@ -347,21 +349,22 @@ Result<Place> take_place(const CommandLine& options, const Sockets& sockets,
   constexpr Milliseconds a_moment(500);
   auto lock = take_directory(options.directory, a_moment);
   if (!lock) return propagate(lock, "another agent uses this directory");
-  // Each socket and each domain in it says by itself who may use it.
+  // The folder is open: each socket and each domain in it says by itself who may use it.
   if (sockets.operator_group || sockets.tenant_group || sockets.observer_group) {
     if (auto through = os::let_through(options.directory); !through) return propagate(through);
   }
   return Place{std::move(*lock)};
 }
 
-/// Where /proc is mounted with hidepid and its gid= names no group of ours, nobody's process is.
+/// Checks that processes are seen: where /proc is mounted with hidepid and its gid= names no group of ours,
+/// nobody's is.
 Status check_others_are_seen(const os::RightsKeeper& keeper) {
   if (os::read_small_file(os::proc_folder(keeper.pid()) + "/status")) return {};
   return fail(ErrorCode::PermissionDenied, "/proc does not show this user the processes of others (hidepid)",
               "mount it with gid= of a group of that user's, or leave --user out");
 }
 
-/// What this platform's kernel is to have done by others.
+/// Hands to others what this platform's kernel is to have done by them.
 void act_by(Place& place, os::Kernel& kernel) {
   if (!place.helper) return;
   if (const Status made = place.helper->make_devices(); !made)
@@ -445,7 +448,7 @@ constexpr const char* second_supervisor = "--second-supervisor";
 
 /// The same command again, under our eyes.
 Result<int> supervise(const CommandLine& options, const std::vector<std::string>& arguments) {
-  raise_descriptors(0);  // each that the agent has may be ours to keep
+  raise_descriptors(0);  // the descriptors that the agent has may all be ours to keep
   std::optional<KeptDescriptors> kept;
   if (options.second_supervisor) {
     os::Socket first{os::Fd(SecondSupervisor::socket_descriptor)};

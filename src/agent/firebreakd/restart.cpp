@@ -12,7 +12,7 @@ namespace firebreak::agent {
 void Restart::run() {
   descriptors_ = at_.manager.take_descriptors();
   at_.shelves.take_up(descriptors_);
-  // Those that were kept are counted with their tenants.
+  // Kept descriptors are counted with their tenants.
   at_.budget.begin(descriptors_.size());
   const KeptCommon common = at_.records.take_up_common(descriptors_);
   at_.tally.begin(common.counts);
@@ -83,7 +83,7 @@ std::vector<pid_t> Restart::restore_members(Tenant& tenant, const KeptTenant& ke
     const auto known_in = before == kept.processes.end() ? std::set<std::string>() : before->known_in;
     if (!is_known || !at_.follower.follow(its->pid, tenant.name(), its->domain, known_in, is_still_it)) {
       gone.push_back(its->pid);
-    } else if (!its->image.empty()) {  // it had joined
+    } else if (!its->image.empty()) {  // the process had joined
       at_.processes.living(its->pid)->become(ProcessState::Running);
     }
   }

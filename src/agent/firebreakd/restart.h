@@ -14,7 +14,7 @@
 
 namespace firebreak::agent {
 
-/// For once, before anybody is connected. What the shared page says of a promotion goes before what was
+/// Restarts, once, before anybody is connected. The shared page's word on a promotion goes before what was
 /// written down of it: the page is first.
 class Restart {
  public:
@@ -46,7 +46,7 @@ class Restart {
 
   Restart(Knows knows, ClientsLost clients_lost) : at_(knows), clients_lost_(std::move(clients_lost)) {}
 
-  /// From then on it is written down what we know, if anybody keeps it.
+  /// Runs; from then on it is written down what we know, if anybody keeps it.
   void run();
 
  private:
@@ -56,7 +56,7 @@ class Restart {
 
   Knows at_;
   ClientsLost clients_lost_;
-  std::map<std::string, os::Fd> descriptors_;  ///< that were kept, and are not taken up yet
+  std::map<std::string, os::Fd> descriptors_;  ///< descriptors that were kept, and are not taken up yet
 };
 
 }  // namespace firebreak::agent

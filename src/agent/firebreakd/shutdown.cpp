@@ -12,8 +12,8 @@ namespace firebreak::agent {
 namespace {
 
 constexpr Milliseconds most_grace{60'000};
-/// What MPS, a fault that has to pass first, and the agent itself may take beyond the grace. A process that
-/// does not end by then hangs inside the driver.
+/// Time that MPS, a fault that has to pass first, and the agent itself may take beyond the grace. A process
+/// that does not end by then hangs inside the driver.
 constexpr Milliseconds beyond_grace{10'000};
 
 std::string described(const Stranger& stranger, pid_t pid) {
@@ -45,7 +45,7 @@ std::vector<std::string> OrderlyShutdown::who_is_there() const {
   return there;
 }
 
-/// Of one that has finished what is dead may still be held.
+/// True when a living process is left. The dead of a tenant that has finished may still be held.
 bool OrderlyShutdown::has_living(const std::string& tenant) const {
   return std::ranges::any_of(at_.processes.all_living(),
                              [&](const Process* each) { return each->tenant() == tenant; });
@@ -76,7 +76,7 @@ void OrderlyShutdown::release_what_is_kept() {
   at_.shelves.end_all([this] { finish(); });
 }
 
-/// From here on nothing else is served: it may take seconds.
+/// Finishes: from here on nothing else is served, which may take seconds.
 void OrderlyShutdown::finish() {
   at_.manager.end_signs();
   at_.records.end();

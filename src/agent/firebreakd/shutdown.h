@@ -34,7 +34,7 @@ class OrderlyShutdown {
   /// `done` is called once, when nothing is left but the agent itself.
   OrderlyShutdown(Knows knows, std::function<void()> done) : at_(knows), done_(std::move(done)) {}
 
-  /// What an operator asks for; answered when it is done.
+  /// Serves what an operator asks for; answered when it is done.
   void ask(Connection& connection, const abi::Shutdown& request);
   /// Whoever is there ends. `grace`: between SIGTERM and SIGKILL. Twice is as once.
   void begin(Milliseconds grace);

@@ -37,7 +37,7 @@ nlohmann::json describe_member(const Member& member) {
           {"memory_mib", described_limit(member.limits.memory_mib)}};
 }
 
-/// Of the active; of the standby where there is no active.
+/// Describes the guard of the active; of the standby where there is no active.
 nlohmann::json describe_guard(const Tenant& tenant, const Detectors& detectors, abi::StrayPolicy by_default) {
   const pid_t pid = tenant.active.pid != 0 ? tenant.active.pid : tenant.standby.pid;
   const strays::Summary summary = detectors.straying_of(pid);
@@ -67,7 +67,7 @@ nlohmann::json describe_spare(const Tenant& tenant, const Spares& spares) {
 
 const char* state_of(const hold::Held& held, bool lives) {
   if (!held.dead) return "ready";
-  if (lives) return "given back";  // it closed what it had opened, or became another program
+  if (lives) return "given back";  // the process closed what it had opened, or became another program
   if (!held.others.none()) return "held elsewhere";
   if (held.endless) return "endless";
   return held.work == hold::WorkState::Running ? "running" : "waiting";
@@ -145,7 +145,7 @@ nlohmann::json foreign_json(const StatusSources& of, const Asking& who, const st
   return all;
 }
 
-/// In words, with the process.
+/// Returns what is lacking in words, with the process.
 std::vector<std::string> lacks_of(const StatusSources& of, const Tenant& tenant) {
   std::vector<std::string> all;
   for (const Member* member : {&tenant.active, &tenant.standby}) {

@@ -29,13 +29,13 @@ void Strays::on_guard(pid_t pid, const strays::GuardReport& guard) {
   at_.teller.tell(std::move(event));
 }
 
-/// Also of a client that nobody placed, which has loaded the guard by itself.
+/// Takes a stray, also of a client that nobody placed, which has loaded the guard by itself.
 void Strays::on_stray(const strays::Stray& stray) {
   const Process* process = at_.processes.living(stray.pid);
   if (process == nullptr) return;
   Tenant* const tenant = at_.tenants.find(process->tenant());
   if (tenant == nullptr && !process->stranger) return;
-  // While it ends it may stray on and on: that is no news.
+  // A process that ends may stray on and on: that is no news.
   if (process->is_ending()) return;
   abi::Event event;
   event.at_ns = to_ns(stray.when);
@@ -46,7 +46,7 @@ void Strays::on_stray(const strays::Stray& stray) {
   event.source = to_string(fault::FaultSource::UvmEvent);
   event.text = describe(stray);
   if (tenant != nullptr) tenant->last_stray = event.text;
-  // All that one process strays to is one fault.
+  // The strays of one process are one fault.
   if (stray.blocks == 1) {
     const std::string culprit = tenant != nullptr ? tenant->name() : fmt::format("process {}", stray.pid);
     at_.tally.contained(fault::FaultClass::MmuReplayable,
@@ -66,15 +66,16 @@ abi::StrayPolicy Strays::policy_for(const Tenant* tenant) const {
   return is_its_own ? tenant->strays : at_.options.strays;
 }
 
-/// No choice as with strays: the driver kills it after a while, and a client that dies with a kernel under
-/// way needs more luck than one that MPS has taken off the GPU.
+/// Ends the process; there is no choice as with strays: the driver kills it after a while, and a client that
+/// dies with a kernel under way needs more luck than one that MPS has taken off the GPU.
 void Strays::on_contained(pid_t pid, const std::string& what) {
   const Process* process = at_.processes.living(pid);
   if (process == nullptr || process->is_ending()) return;
   Tenant* const found = at_.tenants.find(process->tenant());
   if (found == nullptr && !process->stranger) return;
   spdlog::warn("the driver contained a fault of {}, process {}: {}", words_for(*process), pid, what);
-  // What UVM told of it as fatal is not: MPS answers, and an Xid that names a client has no second witness.
+  // The fault that UVM told of as fatal is none: MPS answers, and an Xid that names a client has no second
+  // witness.
   at_.recent_faults.forget(process->known_domain());
   end(found, pid, "its fault was " + what);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What becomes of a tenant whose stray or fault was contained: it computes nonsense, and its neighbours are
-/// not harmed.
+/// Strays: what becomes of a tenant whose stray or fault was contained. It computes nonsense, and its
+/// neighbours are not harmed.
 #pragma once
 
 #include <sys/types.h>
@@ -28,7 +28,7 @@ class Strays {
   };
   explicit Strays(Knows knows) : at_(knows) {}
 
-  /// What a process's guard says of itself.
+  /// Takes the words of a process's guard.
   void on_guard(pid_t pid, const strays::GuardReport& guard);
   void on_stray(const strays::Stray& stray);
   /// The driver contained a fault of that process.

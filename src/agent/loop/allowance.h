@@ -10,9 +10,9 @@
 namespace firebreak::agent {
 
 struct AllowanceLimits {
-  double share = 0.1;  ///< in the long run
+  double share = 0.1;  ///< share in the long run
   Nanoseconds at_once = std::chrono::milliseconds(200);
-  /// At most, for whoever has taken more: what took long may have done so for no fault of its own.
+  /// Longest wait of who has taken more: what took long may have done so for no fault of its own.
   Nanoseconds longest_wait = std::chrono::seconds(1);
 };
 

@@ -17,10 +17,10 @@
 namespace firebreak::agent {
 namespace {
 
-/// Of the line that this thread logs now.
+/// Fields of the line that this thread logs now.
 thread_local const std::vector<JournalField>* fields_of_line = nullptr;
 
-/// As syslog(3) counts.
+/// Returns the priority as syslog(3) counts.
 int priority_of(spdlog::level::level_enum level) {
   switch (level) {
     case spdlog::level::critical:

@@ -22,11 +22,11 @@ struct JournalField {
 std::vector<std::string> journal_entry(spdlog::level::level_enum level, std::string_view program,
                                        std::string_view line, std::span<const JournalField> fields);
 
-/// Whether standard error is the journal, by what systemd says in `stream` (JOURNAL_STREAM: device and
+/// True when standard error is the journal, by what systemd says in `stream` (JOURNAL_STREAM: device and
 /// inode).
 bool is_journal(const char* stream, int descriptor);
 
-/// From now on. Nothing where standard error is not the journal.
+/// Logs to the journal from now on. Does nothing where standard error is not the journal.
 void log_to_journal(const std::string& program);
 
 /// A line, with fields where it goes to the journal. Any thread.

@@ -55,7 +55,7 @@ void OrderlyEnd::terminate() {
     return ask_it_to_end();
   }
   waits_for_mps_ = true;
-  // It was seen never to answer, so the time is taken here as well.
+  // The client was seen never to answer, so the time is taken here as well.
   next_ =
       after(plan_.terminate_timeout, [this] { terminated(fail(ErrorCode::Timeout, "MPS does not answer")); });
   domains_.terminate_client(plan_.domain, plan_.pid, plan_.terminate_timeout,
@@ -85,7 +85,7 @@ void OrderlyEnd::ask_it_to_end() {
 
 void OrderlyEnd::send(int signal, const char* name) {
   if (const Status sent = kernel_.send_signal(*process_, signal); !sent) {
-    // It may just have ended: then its exit is about to be told.
+    // The process may just have ended: then its exit is about to be told.
     return spdlog::debug("{} to process {}: {}", name, plan_.pid, to_string(sent.error()));
   }
   note(name);

@@ -17,9 +17,9 @@ struct EndPlan {
   std::string domain;
   /// A fault of its domain is under way for so long, and MPS was seen never to answer then.
   Nanoseconds fault_lasts{};
-  /// Behind a full GPU MPS took 1.1 s for it.
+  /// Time for MPS to take a client off, which took 1.1 s behind a full GPU.
   Milliseconds terminate_timeout{1500};
-  /// Between SIGTERM and SIGKILL.
+  /// Time between SIGTERM and SIGKILL.
   Milliseconds grace{2000};
 };
 
@@ -34,9 +34,9 @@ class OrderlyEnd : public std::enable_shared_from_this<OrderlyEnd> {
                                                    std::shared_ptr<const os::Fd> process, EndPlan plan,
                                                    std::function<void()> on_harmless);
 
-  /// Whether it had nothing on the GPU when it was told to end.
+  /// True when it had nothing on the GPU when it was told to end.
   bool harmless() const { return harmless_; }
-  /// What was done so far: "MPS took it off the GPU, SIGTERM".
+  /// Returns what was done so far: "MPS took it off the GPU, SIGTERM".
   const std::string& steps() const { return steps_; }
 
  private:

@@ -88,7 +88,7 @@ TEST_F(OrderlyEndTest, MpsThatNeverAnswersIsWaitedForNoLongerThanThat) {
   ASSERT_TRUE(run_until([&] { return !signals().empty(); }));
   EXPECT_THAT(signals(), ElementsAre(SIGTERM));
   EXPECT_FALSE(end_->harmless());
-  domains_.terminations.at(client)({});  // at last
+  domains_.terminations.at(client)({});  // the answer comes at last
   EXPECT_THAT(signals(), ElementsAre(SIGTERM));
   EXPECT_EQ(end_->steps(), "MPS did not take it off the GPU, SIGTERM");
 }

@@ -29,7 +29,7 @@ Status Outbox::keep(std::string text, int descriptor) {
     auto duplicate = os::duplicate(descriptor);
     if (!duplicate) return propagate(duplicate, "a descriptor for it cannot wait");
     letter.descriptor = std::move(*duplicate);
-    letter.descriptor.close_by(closer_);  // it may outlive all others
+    letter.descriptor.close_by(closer_);  // the descriptor may outlive all others
   }
   bytes_ += letter.text.size();
   descriptors_ += letter.descriptor ? 1 : 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What a peer of the agent has not read yet. The agent waits for nobody: what the socket does not take is
-/// kept here, up to a bound, and sent when there is room.
+/// Messages that a peer of the agent has not read yet. The agent waits for nobody: what the socket does not
+/// take is kept here, up to a bound, and sent when there is room.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@
 
 namespace firebreak::agent {
 
-/// Of one connection. Belongs to the loop's thread.
+/// The outbox of one connection. Belongs to the loop's thread.
 class Outbox {
  public:
   /// A tenant's memory, for who numbers nothing, is 1,024 messages of at most 250 bytes.
@@ -27,10 +27,10 @@ class Outbox {
   explicit Outbox(std::size_t descriptors_max = messages_max) : descriptors_max_(descriptors_max) {}
 
   enum class State {
-    Sent,  ///< all of it
+    Sent,  ///< sent whole
     Full,  ///< go on when the socket can be written to
     Held,  ///< go on in a while: Linux does not say when descriptors that are under way have been read
-    Gone,  ///< so is the peer
+    Gone,  ///< the peer is gone
   };
 
   /// Sends it, behind what waits. The descriptor is duplicated where it has to wait. ResourceExhausted: there

@@ -55,7 +55,7 @@ TEST_F(OutboxTest, WhoHasGoneIsSaidToHave) {
   EXPECT_EQ(outbox.waiting(), 0u);
 }
 
-// What it takes again has its room again.
+// Letters that are taken again give their room back.
 TEST_F(OutboxTest, SoManyMayWaitAndNotOneMore) {
   int number = fill(0);
   while (outbox.waiting() < Outbox::messages_max) {

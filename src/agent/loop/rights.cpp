@@ -53,7 +53,7 @@ Row row_of(const abi::Message& request) {
                         [](const abi::HandOver& of) {
                           return Row{Need::Owner, of.tenant, "hand_over"};
                         },
-                        // Of the process that asks, by its number.
+                        // The answer is about the process that asks, by its number.
                         [](const abi::GiveCoreDumpPipe&) { return Row{Need::Nothing}; },
                         [](const abi::CoreDumpMode&) { return Row{Need::Nothing}; },
                         [](const abi::StatusRequest&) { return Row{Need::Nothing}; },

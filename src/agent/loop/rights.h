@@ -13,7 +13,7 @@
 
 namespace firebreak::agent {
 
-/// By which socket a peer has come. It alone says what a peer is: root in a container that was given the
+/// The socket by which a peer has come. It alone says what a peer is: root in a container that was given the
 /// tenants' socket is a tenant.
 enum class Entrance {
   Operators,  ///< everything
@@ -21,7 +21,7 @@ enum class Entrance {
   Observers,  ///< the status alone, with all tenants
 };
 
-/// Who asks.
+/// The peer that asks.
 struct Asking {
   Entrance entrance = Entrance::Operators;
   uid_t user = 0;
@@ -30,15 +30,16 @@ struct Asking {
   std::string_view bound = {};
 };
 
-/// What a request needs of who sends it.
+/// The right that a request needs.
 enum class Need {
   Nothing,   ///< the answer holds only what is the peer's to know, or a token decides
-  Member,    ///< it is about the tenant whose process the connection is of, and its handler looks which
+  Member,    ///< the sender is a member of the tenant that it is about, and its handler looks which
   Owner,     ///< the tenant that it names is of the peer's user, or is none yet
   Operator,  ///< an operator's socket
 };
 
-/// Of each message; those that only the agent sends need nothing, and are refused by whoever handles them.
+/// Returns what a message needs; those that only the agent sends need nothing, and are refused by whoever
+/// handles them.
 Need need_of(const abi::Message& request);
 
 /// The tenant that a request names; empty: none.
@@ -48,10 +49,11 @@ std::string_view tenant_named_by(const abi::Message& request);
 /// line, where it is not for that peer to ask.
 Status may_ask(const Asking& who, const abi::Message& request, const std::optional<uid_t>& owner);
 
-/// Whether what is of `owner` is for that peer to see; none: nobody's, which is the operators'.
+/// True when what is of `owner` is for that peer to see; none: nobody's, which is the operators'.
 bool may_see(const Asking& who, const std::optional<uid_t>& owner);
 
-/// In one word, for the log: "place", "end_tenant". Empty: nothing that is written down there.
+/// Names the request in one word, for the log: "place", "end_tenant". Empty: nothing that is written down
+/// there.
 std::string_view audited_name(const abi::Message& request);
 
 }  // namespace firebreak::agent

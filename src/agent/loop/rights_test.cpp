@@ -17,7 +17,7 @@ constexpr uid_t bob = 1001;
 constexpr Asking operator_who{Entrance::Operators, 0};
 constexpr Asking alice_who{Entrance::Tenants, alice};
 
-/// Each request that there is, as it is for the tenant "llm".
+/// Returns each request that there is, as it is for the tenant "llm".
 std::vector<std::pair<abi::Message, Need>> all_requests() {
   return {{abi::Join{"llm", abi::Role::Active}, Need::Nothing},
           {abi::Rejoin{"llm"}, Need::Nothing},

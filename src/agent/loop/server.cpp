@@ -16,7 +16,7 @@ namespace firebreak::agent {
 
 namespace {
 
-/// For descriptors that are under way: who reads takes microseconds.
+/// Pauses for descriptors that are under way: who reads takes microseconds.
 constexpr Milliseconds held_pause{2};
 constexpr Milliseconds no_descriptors_pause{100};
 /// One lstat() each.
@@ -127,7 +127,7 @@ void Server::accept_one(Door& door) {
   auto socket = door.listener.accept(Milliseconds(0));
   if (!socket && socket.error().code == ErrorCode::ResourceExhausted) return turn_away(door);
   if (!socket) return;
-  // Also what has come by it and nobody has read is closed with it.
+  // Messages that have come and nobody has read are closed with it.
   socket->close_by(std::make_shared<os::Closer>());
   const auto peer = socket->peer_credentials();
   if (!peer) return;
@@ -151,8 +151,8 @@ void Server::let_in(Door& door, const os::PeerCredentials& peer, os::Socket sock
   ++connections_of_user_[{door.entrance, peer.uid}];
 }
 
-/// As cheaply as that goes: whoever comes again and again costs this each time. So of one user the log has a
-/// line a second.
+/// Refuses as cheaply as that goes: whoever comes again and again costs this each time. The log has a line a
+/// second for one user.
 void Server::refuse(Door& door, const os::PeerCredentials& peer, os::Socket& socket,
                     const abi::Refused& why) {
   const std::string refusal = abi::encode(why);
@@ -194,7 +194,7 @@ std::optional<abi::Refused> Server::why_not(const Door& door, const os::PeerCred
   return std::nullopt;
 }
 
-/// No descriptor is left. Whoever waits to be accepted would wake us for ever.
+/// Turns a peer away when no descriptor is left. A peer that waits to be accepted would wake us for ever.
 void Server::turn_away(Door& door) {
   door.spare.reset();
   {
@@ -232,8 +232,8 @@ void Server::spend(Entrance entrance, uid_t user, Monotonic begin) {
   if (its != nullptr) its->allowance.spend(now() - begin, now());
 }
 
-/// Of a user who has taken its share the connections wait for their turn, one after the other: whoever has
-/// many gets no more by them, and none is left out.
+/// Serves a connection. Those of a user who has taken its share wait for their turn, one after the other: a
+/// user of many gets no more by them, and none is left out.
 void Server::serve(std::uint64_t id) {
   Connection* const connection = find(id);
   if (connection == nullptr) return;
@@ -246,7 +246,7 @@ void Server::serve_now(Connection& connection) {
   const Monotonic begin = now();
   const Entrance entrance = connection.entrance_;
   const uid_t user = connection.peer_.uid;
-  receive_one(connection.id());  // which may close it
+  receive_one(connection.id());  // this may close it
   spend(entrance, user, begin);
 }
 
@@ -279,7 +279,7 @@ void Server::serve_first_of(UserTime& its) {
   if (!its.resting.empty()) await_turn(its);
 }
 
-/// Not before it has its whole share again: else it had that by coming anew.
+/// A user is forgotten only with its whole share again: otherwise it had that by coming anew.
 void Server::forget_times() {
   std::erase_if(time_of_users_, [this](const auto& each) {
     const auto& [user, its] = each;
@@ -293,7 +293,7 @@ std::optional<std::size_t> Server::may_log(const Connection& connection) {
   return its == nullptr ? std::optional<std::size_t>(0) : its->words.take(now());
 }
 
-/// Of one user's mistakes the log has a line a second, whatever it sends.
+/// Complains once a second about one user's mistakes, whatever it sends.
 void Server::complain(const Connection& connection, const std::string& what) {
   UserTime* const its = time_of(connection.entrance_, connection.peer_.uid);
   if (its != nullptr && now() < its->next_complaint) {
@@ -349,7 +349,7 @@ void Server::go_on(Connection& connection, const Result<Outbox::State>& state) {
     connection.retry_ = loop_.after_or_now(held_pause, [this, id = connection.id()] { flush(id); });
 }
 
-/// Not from here: who sends is in the midst of something.
+/// The connection is not closed from here: the sender is in the midst of something.
 void Server::give_up(Connection& connection, const Error& why) {
   spdlog::warn("the connection of process {} is closed: {}", connection.peer().pid, to_string(why));
   connection.watch_.cancel();

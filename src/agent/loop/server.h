@@ -28,13 +28,13 @@ namespace firebreak::agent {
 
 class Server;
 
-/// Whom an answer is for that comes later.
+/// The peer for whom an answer is that comes later.
 struct Asker {
   std::uint64_t connection = 0;
-  std::uint64_t number = 0;  ///< of the request
+  std::uint64_t number = 0;  ///< number of the request
 };
 
-/// What came with a request that may have to wait.
+/// The descriptors of a request that may have to wait.
 using Descriptors = std::shared_ptr<std::vector<os::Fd>>;
 
 /// One peer. Lives until it hangs up, sends nonsense, or does not read what it is sent.
@@ -55,24 +55,24 @@ class Connection {
 
   std::uint64_t id() const { return id_; }
   const os::PeerCredentials& peer() const { return peer_; }
-  /// Who asks here (agent/loop/rights.h).
+  /// Returns who asks here (agent/loop/rights.h).
   Asking asking() const { return {entrance_, peer_.uid, tenant_}; }
   /// The first tenant that a tenants' connection names is the only one that it may name.
   void bind_to(std::string_view tenant) {
     if (entrance_ == Entrance::Tenants && tenant_.empty()) tenant_ = tenant;
   }
-  /// Of a tenants' connection: the process that opened it lives, and is its user's alone. A child may have
-  /// the connection after it, its number may be another's, and it may have become a program of another
-  /// user's.
+  /// True on a tenants' connection when the process that opened it lives, and is its user's alone. A child
+  /// may have the connection after it, its number may be another's, and it may have become a program of
+  /// another user's.
   bool has_its_peer(os::Kernel& kernel) const;
   /// A process that was started by this peer: what it writes is passed on by it.
   void has_adopted(pid_t pid) { adopted_.insert(pid); }
   bool adopted(pid_t pid) const { return adopted_.contains(pid); }
-  /// Of the request that is being handled.
+  /// Returns the asker of the request that is being handled.
   Asker asker() const { return {id_, number_}; }
-  /// Whether its requests carry numbers, as those of programs do that know this agent's ways.
+  /// True when its requests carry numbers, as those of programs do that know this agent's ways.
   bool numbers() const { return numbers_; }
-  /// To the request that is being handled. A descriptor stays the caller's, here and below.
+  /// Answers the request that is being handled. A descriptor stays the caller's, here and below.
   void answer(const abi::Message& message, int descriptor = -1);
   /// Unasked. Who does not read loses its connection, and never a message before that.
   void send(const abi::Message& message, int descriptor = -1);
@@ -100,7 +100,7 @@ class Connection {
   os::Watch closing_;
 };
 
-/// What the server tells. Called on the loop's thread.
+/// Takes what the server tells, on the loop's thread.
 class ServerHandler {
  public:
   virtual ~ServerHandler() = default;
@@ -109,31 +109,32 @@ class ServerHandler {
   virtual void on_closed(Connection& connection) = 0;
 };
 
-/// Where the agent is reached.
+/// The places where the agent is reached.
 struct Sockets {
   std::string operators;
-  os::SocketGroup operator_group = {};  ///< whose members are operators, besides root and our user
+  os::SocketGroup operator_group = {};  ///< group whose members are operators, besides root and our user
   std::string tenants = {};             ///< empty: they come to the operators' one
-  os::SocketGroup tenant_group = {};    ///< whose members may run tenants, besides them
+  os::SocketGroup tenant_group = {};    ///< group whose members may run tenants, besides them
   std::string observers = {};           ///< empty: there is none for them
-  os::SocketGroup observer_group = {};  ///< whose members are observers, besides them
+  os::SocketGroup observer_group = {};  ///< group whose members are observers, besides them
 
-  /// Where a tenant's processes are told to come.
+  /// Returns where a tenant's processes are told to come.
   const std::string& of_tenants() const { return tenants.empty() ? operators : tenants; }
 };
 
 /// How many connections there can be at once.
 struct ServerRoom {
-  /// Each tenant has up to five: two processes, who started each, and who keeps the pair.
+  /// Limits of connections. Each tenant has up to five: two processes, who started each, and who keeps the
+  /// pair.
   std::size_t most = 4096;
-  std::size_t operators_reserve = 256;  ///< of them, for operators alone
-  std::size_t of_user = 1024;           ///< of one user, at the other sockets
-  /// By which the time is taken that it may take there; none: as much as it likes.
+  std::size_t operators_reserve = 256;  ///< connections that are for operators alone
+  std::size_t of_user = 1024;           ///< connections of one user, at the other sockets
+  /// Clock of the time that a user may take there; none: as much as it likes.
   const Clock* clock = nullptr;
   AllowanceLimits time_of_user = {};
-  /// After so many of those who have taken more are refused, the door is closed for a while: refusing as fast
-  /// as they come would be most of our time. Others who come then wait behind them, a tenth of a second at
-  /// most where all that may wait there (512) are to be refused.
+  /// Number of refusals after which the door is closed for a while: refusing as fast as they come would be
+  /// most of our time. Others who come then wait behind them, a tenth of a second at most where all that may
+  /// wait there (512) are to be refused.
   std::size_t refusals_at_once = 16;
   Nanoseconds refusals_pause = std::chrono::milliseconds(3);
 };
@@ -141,7 +142,7 @@ struct ServerRoom {
 /// Belongs to the loop's thread.
 class Server {
  public:
-  /// Both outlive it. Nobody is connected before listen().
+  /// Makes a server that both outlive. Nobody is connected before listen().
   Server(os::EventLoop& loop, ServerHandler& handler, const ServerRoom& room = {})
       : loop_(loop), handler_(handler), room_(room) {}
 
@@ -170,9 +171,9 @@ class Server {
     os::Listener listener;
     os::Watch watch = {};
     os::Fd spare = {};      ///< given up for who is told that there is none left
-    os::Watch waking = {};  ///< while nobody is accepted
+    os::Watch waking = {};  ///< alarm while nobody is accepted
     bool has_lost_path = false;
-    std::size_t refused = 0;  ///< of users who have taken their share of the time
+    std::size_t refused = 0;  ///< refusals of users who have taken their share of the time
   };
 
   /// One user's, at the tenants' socket.
@@ -180,9 +181,9 @@ class Server {
     Allowance allowance;
     std::deque<std::uint64_t> resting = {};  ///< connections that nobody reads from meanwhile, as they came
     os::Watch next = {};                     ///< the first of them has its turn
-    Monotonic next_word{};                   ///< on who is turned away
+    Monotonic next_word{};                   ///< time of the next word on who is turned away
     std::size_t turned_away_silently = 0;
-    Monotonic next_complaint{};  ///< about what it sent
+    Monotonic next_complaint{};  ///< time of the next complaint about what it sent
     std::size_t not_complained_of = 0;
     WordAllowance words = {};  ///< on what it asks for
   };

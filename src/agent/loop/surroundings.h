@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What the agent needs of the machine around it: detectors that follow processes, and the MPS domains. Two
-/// interfaces, so that the agent's own decisions are tested without a GPU, without MPS and without waiting.
+/// The agent's needs of the machine around it: detectors that follow processes, and the MPS domains. They are
+/// two interfaces, so that the agent's own decisions are tested without a GPU, without MPS and without
+/// waiting.
 #pragma once
 
 #include <sys/types.h>
@@ -38,7 +39,7 @@ struct MachineGpu {
 class Detectors {
  public:
   struct Callbacks {
-    /// With its domain and its tenant, as far as they are known (agent/faults/watch/subject.h).
+    /// Takes a fault with its domain and its tenant, as far as they are known (agent/faults/watch/subject.h).
     std::function<void(const fault::Fault&)> on_fault;
     std::function<void(pid_t)> on_exit;
     /// A followed process has initialised CUDA.
@@ -47,11 +48,11 @@ class Detectors {
     std::function<void(const strays::Stray&)> on_stray;
     /// The driver contained a fault of a process, which it will kill before long: nobody else was harmed.
     std::function<void(pid_t, const std::string& what)> on_contained;
-    /// What a process's guard says of itself, when that is news.
+    /// Takes what a process's guard says of itself, when that is news.
     std::function<void(pid_t, const strays::GuardReport&)> on_guard;
     /// Words of a detector were lost: what they told of is not known.
     std::function<void(const watch::Gap&)> on_gap = nullptr;
-    /// What signals make together: new, changed, or closed, after which nothing of it is told any more.
+    /// Takes what signals make together: new, changed, or closed, after which nothing of it is told any more.
     std::function<void(const fault::Incident&)> on_incident = nullptr;
   };
 
@@ -60,31 +61,31 @@ class Detectors {
   virtual std::vector<std::string> start(Callbacks callbacks) = 0;
   /// One line for each of these that is not heard at present, and why.
   virtual std::vector<std::string> not_heard() const = 0;
-  /// From now on this process's end, and its faults where its memory manager tells them, are reported.
+  /// Reports this process's end from now on, and its faults where its memory manager tells them.
   virtual Status follow(const watch::Target& target) = 0;
-  /// And from now on, whether a followed process's work goes on. A hang is said, and nothing is decided by
+  /// Watches from now on whether a followed process's work goes on. A hang is said, and nothing is decided by
   /// it.
   virtual Status follow_progress(pid_t pid, watch::ReadProgress read) = 0;
   /// A followed process may have more GPU address spaces by now: its drivers come and go.
   virtual void look_again(pid_t pid) = 0;
-  /// All clients of a domain, as MPS names them: who is to blame depends on who else was there.
+  /// Takes all clients of a domain, as MPS names them: who is to blame depends on who else was there.
   virtual void note_clients(const std::string& domain, const mps::ClientList& clients) = 0;
   /// A fault of that domain is not over, since it is parked: what comes until this is taken back is of it.
   virtual void set_going_on(const std::string& /*domain*/, bool /*goes_on*/) {}
-  /// What a followed process wrote to its standard error; it may name a fault.
+  /// Takes what a followed process wrote to its standard error; it may name a fault.
   virtual void note_output(pid_t pid, std::string_view text) = 0;
   /// A core dump of a followed process names an exception of its own.
   virtual void note_exception(pid_t pid, const fault::CoreDumpException& exception) = 0;
-  /// From now on the end of that process is no fault: we bring it about.
+  /// Takes the end of that process for no fault, from now on: we bring it about.
   virtual void expect_exit(pid_t pid) = 0;
   /// The guard and the strays of a followed process.
   virtual strays::Summary straying_of(pid_t pid) const = 0;
   /// The guard page of a followed process, also while on_exit tells of its end; null: it has none.
   virtual std::shared_ptr<const guard::GuardView> guard_of(pid_t pid) const = 0;
-  /// What of a followed process is not watched for want of descriptors, and tried again, in words.
+  /// Says in words what of a followed process is not watched for want of descriptors, and tried again.
   virtual std::vector<std::string> lacks_of(pid_t) const { return {}; }
-  /// Whether the GPU still has something of a process that is gone: tells in words, some seconds later at
-  /// most.
+  /// Looks whether the GPU still has something of a process that is gone: tells in words, some seconds later
+  /// at most.
   virtual void look_for_remains(pid_t pid, std::function<void(const std::string&)> tell) = 0;
 };
 
@@ -92,13 +93,13 @@ class Detectors {
 class Domains {
  public:
   virtual ~Domains() = default;
-  /// On the loop's thread.
+  /// These are called on the loop's thread.
   struct Callbacks {
     /// An MPS server of that domain has ended, or was found in FAULT.
     std::function<void(const std::string& domain)> on_clients_lost;
-    /// That domain has an MPS server that was not known.
+    /// Takes an MPS server of that domain that was not known.
     std::function<void(const std::string& domain, pid_t server)> on_server;
-    /// All clients of that domain, as MPS names them: also those that nobody has placed there.
+    /// Takes all clients of that domain, as MPS names them: also those that nobody has placed there.
     std::function<void(const std::string& domain, const mps::ClientList&)> on_clients = nullptr;
   };
   /// Starts them all; bounded in time.
@@ -113,20 +114,20 @@ class Domains {
   virtual void note_fault(const std::string& domain) = 0;
   /// What its GPU needs before the domain takes anybody, in words; empty: it is well.
   virtual void set_gpu_needs(const std::string& domain, const std::string& needs) = 0;
-  /// What a client needs in its environment to run there.
+  /// Returns the variables that a client needs to run there.
   virtual Environment environment(const std::string& domain) const = 0;
-  /// Of that environment: by which a process says which domain an instance of its driver joins.
+  /// Returns the variable's value by which a process says which domain an instance of its driver joins.
   std::string pipe_directory(const std::string& domain) const;
-  /// Whose that is; empty: nobody's.
+  /// Returns the domain of that directory; empty: nobody's.
   std::string with_pipe_directory(const std::string& path) const;
   /// And in the domain for anchors of that domain's GPU, in which nobody works (docs/how/spare.md). Empty:
   /// there is none.
   virtual Environment anchor_environment(const std::string&) const { return {}; }
   /// How these are, one for each GPU.
   virtual std::vector<mps::DomainReport> anchor_reports() const { return {}; }
-  /// Whether the file is there that says to others that the domain is parked.
+  /// Makes or removes the file that says to others that the domain is parked.
   virtual Status mark_parked(const std::string& domain, bool is_parked);
-  /// Where its server writes its server.log.
+  /// Returns where the domain's server writes its server.log.
   virtual std::string log_directory(const std::string& domain) const = 0;
   /// The domain whose MPS server this process is, as MPS itself says, or was while a fault that names it may
   /// still be told of. A process's environment says nothing: every client has the domain's. Whoever has just

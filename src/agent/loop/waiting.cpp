@@ -22,7 +22,7 @@ Status wait_to_be_replaced(os::EventLoop& loop, ServiceManager& manager, const S
   waiting.say("older than what is kept: " + to_string(why));
   Server server(loop, waiting);
   if (auto listens = server.listen(sockets); !listens) return propagate(listens);
-  // Who installs another agent waits for that, and it is up as far as it will ever be.
+  // The service is ready: who installs another agent waits for that, and it is up as far as it will ever be.
   manager.tell_ready();
   loop.run();
   return {};

@@ -17,10 +17,10 @@ class Waiting final : public ServerHandler {
   /// `manager` outlives it.
   explicit Waiting(ServiceManager& manager) : manager_(manager) {}
 
-  /// To the log and to the service manager, once for each reason; and from now on to who asks.
+  /// Says why to the log and to the service manager, once for each reason; and from now on to who asks.
   void say(const std::string& why);
 
-  /// Who was an earlier agent's asks again until there is one; a refusal would be for good.
+  /// Members of an earlier agent ask again until there is one; a refusal would be for good.
   void on_message(Connection& connection, abi::Message message, std::vector<os::Fd> descriptors) override;
   void on_closed(Connection&) override {}
 
@@ -29,8 +29,8 @@ class Waiting final : public ServerHandler {
   std::string said_;
 };
 
-/// For an agent that is older than what is kept, and `why` that is so: the service manager keeps that only as
-/// long as the service runs, so it runs, and touches nothing. Runs `loop` until something stops it.
+/// Runs an agent that is older than what is kept, and `why` that is so: the service manager keeps that only
+/// as long as the service runs, so it runs, and touches nothing. Runs `loop` until something stops it.
 Status wait_to_be_replaced(os::EventLoop& loop, ServiceManager& manager, const Sockets& sockets,
                            const Error& why);
 

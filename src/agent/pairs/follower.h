@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Whom the agent follows: the tenants' processes, and clients of our domains that nobody has placed there.
-/// Whoever knows a domain's directory can join it, and the faults of such a stranger end our tenants as any
-/// neighbour's.
+/// The follower: whom the agent follows. These are the tenants' processes, and clients of our domains that
+/// nobody has placed there. A process that knows a domain's directory can join it, and the faults of such a
+/// stranger end our tenants as any neighbour's.
 #pragma once
 
 #include <sys/types.h>
@@ -40,8 +40,8 @@ class Follower {
   };
   explicit Follower(Knows knows) : at_(knows) {}
 
-  /// Whether a number is still of the process that is meant. Asked once that is open, so that the number
-  /// means no other one from then on.
+  /// Says whether a number is still that of the process that is meant. Asked once that is open, so that the
+  /// number means no other one from then on.
   using IsStillIt = std::function<bool()>;
   /// `tenant`: empty for a stranger. `known_in`: Process::known_in(). NotFound: there is no such process, or
   /// another one has the number.
@@ -56,7 +56,7 @@ class Follower {
     at_.parking.give_pipes(pid, std::move(paths));
   }
   void remove_pipes(const std::vector<std::string>& paths) { at_.parking.remove_pipes(paths); }
-  /// Whether that is a tenant's process.
+  /// True for a tenant's process.
   bool is_ours(pid_t pid) const;
 
  private:

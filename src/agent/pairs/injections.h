@@ -37,7 +37,8 @@ class Injections {
   void end(std::uint64_t tenant_connection, const abi::Message& answer);
 
   Knows at_;
-  std::map<std::uint64_t, Pending> pending_;  ///< by the connection of the tenant that is asked
+  std::map<std::uint64_t, Pending> pending_;  ///< pending faults by the connection of the tenant that is
+                                              ///< asked
 };
 
 }  // namespace firebreak::agent

@@ -26,7 +26,7 @@ class InnerPids : public testing::Test {
     kernel.set_file(os::proc_folder(pid) + "/status",
                     "Name:\tx\nPPid:\t" + std::to_string(parent) + "\nNSpid:" + numbers + "\n");
   }
-  /// What the message says once it is translated; 0: it cannot be.
+  /// Returns what the message says once it is translated; 0: it cannot be.
   template <class Message>
   std::int64_t translated(pid_t asker, std::int64_t named) {
     Message request;

@@ -32,7 +32,7 @@ void Pairs::exited(Tenant* tenant, pid_t pid, std::string_view endangered, const
   happened(take_out(tenant, pid, endangered), first_told);
 }
 
-/// It is in no role any more.
+/// The process is in no role any more.
 Exited Pairs::take_out(Tenant* tenant, pid_t pid, std::string_view endangered) {
   Exited exited{.endangered = endangered};
   if (tenant == nullptr) return exited;
@@ -177,7 +177,7 @@ void Pairs::stand_by(Tenant& tenant, const std::optional<Asker>& asker, const st
   at_.server.handle(*asker, [this](Connection& connection) { at_.answers.give_once(connection, {}); });
 }
 
-/// It was needed before its server was known, and may be the active by now.
+/// The standby was needed before its server was known, and may be the active by now.
 void Pairs::tell_stood_by(Tenant& tenant) {
   const auto warm = at_.warm_standbys.take(tenant);
   if (!warm) return;
@@ -215,7 +215,7 @@ bool Pairs::is_held_suspect(const Tenant& tenant) const {
   return tenant.pair.phase == pair::Phase::Suspecting && at_.processes.dying(tenant.active.pid) != nullptr;
 }
 
-/// Who never says that it runs does so all the same once a step of its own counts.
+/// A process that never says that it runs does so all the same once a step of its own counts.
 void Pairs::look_for_first_step(Tenant& tenant) {
   if (tenant.pair.phase != pair::Phase::Promoting) return tenant.first_step.cancel();
   if (tenant.first_step) return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What follows from an event for pairs, in a fixed order: all promotions, then signals and timers, then what
-/// is kept, then what is told.
+/// Carries out what follows from an event for pairs, in a fixed order: all promotions, then signals and
+/// timers, then what is kept, then what is told.
 #pragma once
 
 #include <sys/types.h>
@@ -44,10 +44,10 @@ class Pairs {
 
   explicit Pairs(Knows knows) : at_(knows), promoter_(knows.clock) {}
 
-  /// From now on an event of so many tenants allocates nothing before the last promotion.
+  /// Reserves room, so that an event of so many tenants allocates nothing before the last promotion.
   void reserve(std::size_t tenants) { promoter_.reserve(tenants); }
 
-  /// All tenants are looked at; whoever is promoted by it has been woken before anything else.
+  /// Looks at all tenants; whoever is promoted by it has been woken before anything else.
   void happened(const Happening& happening, const Telling& first_told = {});
   /// Something that concerns that tenant alone.
   void advance(Tenant& tenant, pair::EventType event, const Telling& first_told = {});
@@ -55,7 +55,8 @@ class Pairs {
   /// `endangered`: the domain that it may take along, since it ended without a word and may have had work in
   /// flight.
   void exited(Tenant* tenant, pid_t pid, std::string_view endangered, const Telling& first_told = {});
-  /// From another agent, which may not have done all that follows from where its pair stands.
+  /// Takes a tenant up from another agent, which may not have done all that follows from where its pair
+  /// stands.
   void take_up(Tenant& tenant);
 
   /// Its standby is ready. `but`: what is not as it should be; empty: all is.
@@ -63,12 +64,12 @@ class Pairs {
   /// Words of the active's own.
   Status resumed(Connection& connection, const abi::Resumed& request);
   Status finish(Connection& connection);
-  /// With SIGKILL.
+  /// Ends it with SIGKILL.
   void end(const Member& member, std::string_view why);
 
  private:
   Exited take_out(Tenant* tenant, pid_t pid, std::string_view endangered);
-  /// In this order: signals and timers, what is kept, `first_told`, what is told.
+  /// Carries it out in this order: signals and timers, what is kept, `first_told`, what is told.
   void carry_out(Decided decided, const Telling& first_told = {});
   void act(Tenant& tenant, const Act& act);
   void start_deadline(Tenant& tenant, Milliseconds delay);

@@ -16,7 +16,7 @@
 namespace firebreak::agent {
 namespace {
 
-/// Of one dump on the disk.
+/// Limit of one dump on the disk.
 constexpr std::size_t dump_bytes_max = std::size_t{128} << 20;
 constexpr const char* still_there = "was there when the domain fell";
 constexpr const char* has_left = "left, or ended, before the domain fell";
@@ -70,7 +70,7 @@ void ParkedIncidents::name(const std::string& domain, pid_t pid, const std::stri
 void ParkedIncidents::keep_dump(const std::string& domain, pid_t pid, const std::string& name,
                                 std::span<const std::byte> dump, bool is_cut) {
   Incident* incident = incident_of(domain);
-  // Of a domain that was not parked.
+  // The exception is new in a domain that was not parked.
   const bool is_new = incident == nullptr || (incident->is_over && !incident->clients.contains(pid));
   if (is_new) begin(domain, {{pid, name}});
   incident = incident_of(domain);
@@ -130,7 +130,7 @@ void ParkedIncidents::write_all(Incident& incident) {
   for (auto& [pid, culprit] : incident.culprits) write(incident, culprit);
 }
 
-/// Of what is gone already: ours, which is the safe one.
+/// Returns the owner; for what is gone already ours, which is the safe one.
 uid_t ParkedIncidents::owner_of(pid_t pid) {
   const auto status = kernel_.read_file(os::proc_folder(pid) + "/status");
   return os::user_in(status.value_or("")).value_or(::geteuid());

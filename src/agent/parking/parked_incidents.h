@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What is written down of exceptions in parked domains, for `firebreak report`
-/// (agent/parking/park/evidence.h).
+/// The records of exceptions in parked domains, for `firebreak report` (agent/parking/park/evidence.h).
 #pragma once
 
 #include <sys/types.h>
@@ -33,16 +32,16 @@ class ParkedIncidents {
 
   /// The folder is there.
   void open();
-  /// By pid, as they are called.
+  /// Names of clients by pid.
   using Clients = std::map<pid_t, std::string>;
   /// The first word of an exception in that domain; whoever was there then is among those affected.
   void begin(const std::string& domain, const Clients& clients);
   void note(const std::string& domain, const std::string& what);
-  /// It has ended.
+  /// Notes that the process has ended.
   void note_exit(const std::string& domain, pid_t pid);
   void name(const std::string& domain, pid_t pid, const std::string& name,
             const fault::CoreDumpException& exception);
-  /// It names its process itself.
+  /// Keeps a dump, which names its process itself.
   void keep_dump(const std::string& domain, pid_t pid, const std::string& name,
                  std::span<const std::byte> dump, bool is_cut);
   /// The domain has fallen. Its culprits' dumps may still come.

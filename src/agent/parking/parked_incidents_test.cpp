@@ -90,7 +90,7 @@ TEST_F(ParkedIncidentsTest, ItsDumpSaysMoreAndIsKept) {
 TEST_F(ParkedIncidentsTest, WhatBecameOfTheOthersIsSaid) {
   name();
   incidents_->note_exit("a", 12);
-  incidents_->note_exit("a", 99);  // whom nobody knows
+  incidents_->note_exit("a", 99);  // a process that nobody knows
   incidents_->end("a");
   const park::Evidence read = only();
   ASSERT_EQ(read.affected.size(), 2u);

@@ -29,11 +29,11 @@ constexpr Milliseconds begin_limit{2'000};
 /// then stand still for good (H200, docs/how/parking.md). Since the culprit's name. The driver itself lets
 /// others go on after 4 s.
 constexpr Milliseconds never_begins_after{4'000};
-/// After any other exception it was seen where 62 or 63 instances were left behind, and the server stood
-/// still for 33 to 36 s (H200, results/h200/spare-guarded-2.json, spare-alone.json). Kernels that come later
-/// may keep a client from its dump for as long as the driver waits, so this is well beyond that.
+/// The same was seen after any other exception where 62 or 63 instances were left behind, and the server
+/// stood still for 33 to 36 s (H200, results/h200/spare-guarded-2.json, spare-alone.json). Kernels that come
+/// later may keep a client from its dump for as long as the driver waits, so this is well beyond that.
 constexpr Milliseconds never_begins_after_others{12'000};
-/// For those that have not opened the GPU yet, as far as we know.
+/// Limit for those that have not opened the GPU yet, as far as we know.
 constexpr Milliseconds begin_limit_of_beginners{300};
 /// A dump is complete some 60 ms after the exception (H100). The driver itself was seen to wait for 4 s.
 constexpr Milliseconds name_limit{6'000};
@@ -53,7 +53,7 @@ constexpr Milliseconds longest_between_looks_ahead{32};
 constexpr std::size_t short_dump_bytes = std::size_t{4} << 20;
 constexpr std::size_t parts_more = 16;
 
-/// All calls of its process say so from then on (H100).
+/// True for an exception after which all calls of its process say so (H100).
 bool fails_by_itself(const fault::CoreDumpException& exception) { return exception.type == park::trap_type; }
 
 /// After these another client's driver may answer that it does not dump (H200, docs/how/parking.md). An
@@ -81,7 +81,7 @@ void Parking::end() {
 void Parking::begin() {
   auto marking = at_.loop.every(between_client_looks, [this] { mark_all(); });
   if (marking) marking_ = std::move(*marking);
-  mark_all();  // what an agent before has left there is over
+  mark_all();  // marks of an agent before are over
   if (!is_on()) return;
   if (auto made = os::make_directories(at_.options.dump_directory); !made) {
     spdlog::error("domains cannot be parked: {}", to_string(made.error()));
@@ -105,8 +105,9 @@ void Parking::mark_all() {
   for (const std::string& domain : at_.domains.names()) mark(domain);
 }
 
-/// Others may write there, too: root in a container that was given the directory. While a file says that a
-/// domain is parked nobody gets a spare there, and while none says it who comes stands still until it falls.
+/// Marks the domain. Others may write there, too: root in a container that was given the directory. While a
+/// file says that a domain is parked nobody gets a spare there, and while none says it who comes stands still
+/// until it falls.
 void Parking::mark(const std::string& domain) {
   const std::string file = at_.domains.pipe_directory(domain) + "/" + abi::parked_file;
   const bool is_wanted = is_to_fall(domain);
@@ -176,7 +177,7 @@ Status Parking::start_client(const std::string& domain, Place& place) {
 void Parking::on_client_ready(const std::string& domain) {
   Place& place = places_[domain];
   place.news.clear();
-  if (place.reading) read_all(domain);  // who began before it came
+  if (place.reading) read_all(domain);  // a client may have begun before it came
   place.is_read = false;                // nobody's dump of this life
   happened(domain, {park::ParkingEventType::ClientReady});
   spdlog::info("domain {} can be parked: process {} is its parking client", domain, place.client->pid());
@@ -223,7 +224,7 @@ bool Parking::is_known_in(pid_t pid, const std::string& domain) const {
 void Parking::on_gpu_opened(pid_t pid) {
   with_gpu_.insert(pid);
   for (auto& [who, dumper] : dumpers_) {
-    // Who comes to it only now had nothing there when its domain fell.
+    // A process that comes to it only now had nothing there when its domain fell.
     if (who.first == pid && !std::exchange(dumper.has_gpu, true)) dumper.has_fallen = false;
     if (who.first == pid && dumper.is_in_doubt) look_at(who, dumper, true);
   }
@@ -232,7 +233,7 @@ void Parking::on_gpu_opened(pid_t pid) {
 /// Its domain has fallen. What it has still to write is read, and it stands in nobody's way.
 void Parking::outlive(const InDomain& who, Dumper& dumper, bool was_read) {
   const bool is_over = dumper.pipe->state() == park::DumpPipe::State::Done;
-  // Of one with a spare that has not begun its page says where it is.
+  // The page of one with a spare that has not begun says where it is.
   dumper.has_fallen = dumper.has_begun() || (dumper.has_gpu && !dumper.has_spare);
   // Its next one there is read as well: it may make its context anew.
   const bool has_fallen = dumper.has_fallen && !dumper.has_spare;
@@ -245,7 +246,7 @@ void Parking::outlive(const InDomain& who, Dumper& dumper, bool was_read) {
   if (dumper.dump == Dump::Begun && !was_read) begin_to_read(who, dumper);
 }
 
-/// It has outlived its domain's fall: its next instance there may dump, too.
+/// The process has outlived its domain's fall: its next instance there may dump, too.
 void Parking::await_next_dump(const InDomain& who, Dumper& dumper) {
   dumper.looking_ahead.cancel();
   dumper.between_looks = {};
@@ -260,7 +261,7 @@ bool Parking::is_there(const InDomain& who, const Dumper& dumper) const {
   return !dumper.has_spare || dumper.has_begun() || at_.spares.is_in(who.first, who.second);
 }
 
-/// But the parking client.
+/// Returns the clients without the parking client.
 std::size_t Parking::clients_of(const std::string& domain) const {
   return static_cast<std::size_t>(std::ranges::count_if(dumpers_, [&](const auto& each) {
     return each.first.second == domain && (each.second.path.empty() || is_there(each.first, each.second));
@@ -322,9 +323,9 @@ std::string Parking::domain_of_client(pid_t pid) const {
   return place == places_.end() ? std::string() : place->first;
 }
 
-/// Who has completed its dump goes on, and its new kernels keep the others from beginning theirs: they then
-/// stood still for 4 s (H100). So nobody's is read before all have begun. Not even of who could leave at
-/// once: in 3 of 6 faults the others stood still for 4 s then (H100).
+/// Takes a dump. A process that has completed its dump goes on, and its new kernels keep the others from
+/// beginning theirs: they then stood still for 4 s (H100). So nobody's is read before all have begun. That
+/// holds for those who could leave at once, too: in 3 of 6 faults the others stood still for 4 s then (H100).
 void Parking::on_dump(const InDomain& of) {
   const InDomain who = of;  // the watch that calls us goes
   const std::string& domain = who.second;
@@ -360,7 +361,8 @@ void Parking::look_whether_all_began(const std::string& domain) {
   begin_to_thaw(domain);
 }
 
-/// Who has not begun by now and has the GPU puts its code together; the others may have nothing to dump yet.
+/// A process that has not begun by now and has the GPU puts its code together; the others may have nothing to
+/// dump yet.
 void Parking::await_the_slow(const std::string& domain) {
   Place& place = places_[domain];
   place.beginners_are_late = true;
@@ -479,7 +481,9 @@ void Parking::judge_early(const InDomain& who, Dumper& dumper) {
                dumper.pipe->came_bytes(), ms_since(dumper.began_at));
   note_exception(who, *exception);
   on_named(pid, domain);
-  if (is_to_be_ended(who, dumper)) (void)stop_but_for_its_dump(who, dumper);  // so that it ends with us
+  if (is_to_be_ended(who, dumper))
+    (void)stop_but_for_its_dump(who, dumper);  // it stands still so that it
+                                               // ends with us
   look_whether_all_dumped(domain);
 }
 
@@ -493,14 +497,14 @@ void Parking::end_late_culprit(const InDomain& who, const fault::CoreDumpExcepti
   kill(who.first);
 }
 
-/// Whom we follow, while it lives.
+/// Kills a process that we follow, while it lives.
 void Parking::kill(pid_t pid) {
   const Process* process = at_.processes.living(pid);
   if (process != nullptr) (void)at_.kernel.send_signal(*process->pidfd(), SIGKILL);
   let_go(pid);
 }
 
-/// It is ended, and its parent is to hear of that.
+/// The process is ended, and its parent is to hear of that.
 void Parking::let_go(pid_t pid) {
   for (auto& [who, dumper] : dumpers_) {
     if (who.first == pid) dumper.standstill.reset();
@@ -539,7 +543,7 @@ void Parking::let_culprit_end(const InDomain& who, Dumper& dumper) {
   begin_to_read(who, dumper);
 }
 
-/// It ends at the latest with this agent then, whoever reads its dump.
+/// Stops a process, which ends at the latest with this agent then, whoever reads its dump.
 Status Parking::stop_but_for_its_dump(const InDomain& who, Dumper& dumper) {
   if (dumper.standstill != nullptr) return {};
   auto stopped = at_.kernel.stop_all_but_writers(who.first, dumper.pipe->descriptor());
@@ -549,7 +553,7 @@ Status Parking::stop_but_for_its_dump(const InDomain& who, Dumper& dumper) {
   return {};
 }
 
-/// It writes the rest of its dump, and does nothing else before it is ended.
+/// Lets it write the rest of its dump; it does nothing else before it is ended.
 void Parking::let_dump_and_end(const InDomain& who, Dumper& dumper) {
   dumper.is_to_end = true;
   if (const Status stopped = stop_but_for_its_dump(who, dumper); !stopped) {
@@ -644,8 +648,8 @@ void Parking::note_fault(const fault::Fault& fault) {
     happened(fault.domain, {park::ParkingEventType::MemoryFault});
 }
 
-/// They get their own error, and time to end of it. One hung in the driver after its domain had fallen, and
-/// MPS's daemon answered nobody until it was killed (H100).
+/// Ends culprits, which get their own error, and time to end of it. One hung in the driver after its domain
+/// had fallen, and MPS's daemon answered nobody until it was killed (H100).
 void Parking::end_culprits(Place& place) {
   std::vector<std::pair<pid_t, std::shared_ptr<const os::Fd>>> culprits;
   for (const pid_t pid : place.state.culprits) {
@@ -673,7 +677,8 @@ void Parking::look_whether_all_dumped(const std::string& domain) {
   happened(domain, {park::ParkingEventType::AllDumped});
 }
 
-/// Where somebody else is named they go on. Where nobody is it may be each of them, and it gets no result.
+/// The others go on where somebody else is named. Where nobody is it may be each of them, and it gets no
+/// result.
 void Parking::judge_the_rest(const std::string& domain) {
   const bool is_known = has_culprit(domain);
   for (auto& [who, dumper] : dumpers_) {
@@ -728,7 +733,7 @@ bool Parking::never_begins(const InDomain& who) const {
          !found->second.has_begun() && is_there(who, found->second);
 }
 
-/// From now on nobody begins to dump any more.
+/// Waits for those who begin: from now on nobody begins to dump any more.
 void Parking::await_beginners(const std::string& domain) {
   const bool has_trapped = std::ranges::any_of(dumpers_, [&](const auto& each) {
     return each.first.second == domain && each.second.has_begun() && each.second.has_trapped;
@@ -750,7 +755,7 @@ void Parking::happened(const std::string& domain, const park::ParkingEvent& even
   for (const park::ParkingAction action : step.actions) act(domain, place, action);
   if (before == place.state.phase) return;
   tell_phase(domain);
-  at_.spares.refresh();  // before anybody gives back what it has there
+  at_.spares.refresh();  // this comes before anybody gives back what it has there
 }
 
 void Parking::tell_phase(const std::string& domain) {
@@ -829,7 +834,7 @@ void Parking::let_leave(const std::string& domain, const Place& place) {
     if (place.state.is_culprit(active.pid)) continue;
     const bool has_standby = tenant->pair.standby == pair::Standby::Ready;
     if (has_standby && callbacks_.hand_over(name)) continue;
-    at_.spares.follow(active.pid);  // it may not have opened the GPU
+    at_.spares.follow(active.pid);  // the active may not have opened the GPU
     if (at_.spares.ask_to_leave(active.pid)) continue;
     tell(domain, active.pid,
          fmt::format(

@@ -61,7 +61,7 @@ class Parking {
     std::function<Status(const std::string& tenant)> hand_over;
     /// The dump of that process names an exception of its own.
     std::function<void(pid_t pid, const fault::CoreDumpException&)> on_exception;
-    /// That domain has had an exception and has not fallen yet; or it has.
+    /// Tells that a domain has had an exception and has not fallen yet; or that it has.
     std::function<void(const std::string& domain, bool is_to_fall)> on_phase;
   };
   Parking(Knows knows, Callbacks callbacks)
@@ -72,7 +72,7 @@ class Parking {
   Parking& operator=(const Parking&) = delete;
   ~Parking();
 
-  /// No domain has a parking client from now on, nor gets one.
+  /// Ends: no domain has a parking client from now on, nor gets one.
   void end();
   /// Starts a parking client in each domain that serves, now and whenever one serves again.
   void begin();
@@ -87,24 +87,24 @@ class Parking {
   void give_pipes(pid_t pid, std::vector<std::string> paths);
   /// Of who does not come any more.
   void remove_pipes(const std::vector<std::string>& paths);
-  /// Where a process is to dump to that is none of those, and puts itself into the mode by the driver's
-  /// calls. Empty: it need not, or is in it. NotYet: nobody knows it as a client so far.
+  /// Returns where a process is to dump to that is none of those, and puts itself into the mode by the
+  /// driver's calls. Empty: it need not, or is in it. NotYet: nobody knows it as a client so far.
   Result<std::string> offer_pipe(pid_t pid, uid_t user);
-  /// It says that it has done so, or why it cannot. What it says binds itself alone: who says so and is not
-  /// in the mode stands still until its domain falls.
+  /// Takes the process's word that it has done so, or why it cannot. The word binds itself alone: who says so
+  /// and is not in the mode stands still until its domain falls.
   void on_mode_by_calls(pid_t pid, const std::string& why_not);
   /// A process in that domain, ours or not, from now on. One that is not known there is in nobody's way, and
   /// its dump is nobody's, until on_known().
   void follow(pid_t pid, const std::string& domain);
   /// It has come to be known in that domain (Process::is_known_in()).
   void on_known(pid_t pid, const std::string& domain);
-  /// It has initialised CUDA, so that its environment is what its program has.
+  /// Notes that it has initialised CUDA, so that its environment is what its program has.
   void on_gpu_opened(pid_t pid);
   void on_exit(pid_t pid);
-  /// Of these clients of a domain, all but the parking client.
+  /// Returns these clients of a domain without the parking client.
   std::vector<pid_t> without_ours(const std::string& domain, std::vector<pid_t> clients) const;
 
-  /// Whose parking client that is; empty: nobody's.
+  /// Returns the domain whose parking client that is; empty: nobody's.
   std::string domain_of_client(pid_t pid) const;
 
   /// Its progress lines name a process. False: its domain does not park, and falls at once.
@@ -129,37 +129,38 @@ class Parking {
     Begun,         ///< its end is not known yet
     Held,          ///< a culprit's: its process stands still in it until the domain is to fall
     HeldUnjudged,  ///< longer than there was room for: held until others are judged
-    LetOut,        ///< it was held
+    LetOut,        ///< the process was held
     Complete,
   };
-  /// It, as far as its dump goes.
+  /// A process, as far as its dump goes.
   struct Dumper {
     std::string path;                    ///< empty: it is not in the mode, or not known to be
-    std::string offered;                 ///< by offer_pipe(): nobody has said yet what became of it
+    std::string offered;                 ///< pipe of offer_pipe(): nobody has said yet what became of it
     std::optional<park::DumpPipe> pipe;  ///< its reader
     os::Watch watch;
     Monotonic since{};
-    Monotonic began_at{};  ///< to dump
+    Monotonic began_at{};  ///< time when it began to dump
     Dump dump = Dump::NotBegun;
     bool is_in_doubt = true;  ///< it may not have begun its program yet, or has not let itself be looked at
     bool is_out = false;      ///< it was told not to be in the mode
-    bool has_gpu = false;     ///< it has opened it
+    bool has_gpu = false;     ///< the process has opened the GPU
     bool is_named = false;
     bool has_spare = false;        ///< its process may be in another domain, or in both
     bool fails_by_itself = false;  ///< a culprit, in each call from now on
     bool has_trapped = false;      ///< a culprit: others may never begin their dumps
     bool is_to_end = false;        ///< a culprit: it is ended once its dump is complete
     bool has_outlived = false;     ///< its domain, which fell before its dump was read to the end
-    bool has_fallen = false;  ///< with its domain, of which it is no client any more unless it dumps again
-    std::unique_ptr<os::Standstill> standstill;  ///< of a culprit but for its dump
+    bool has_fallen = false;  ///< its domain has fallen, of which it is no client any more unless it dumps
+                              ///< again
+    std::unique_ptr<os::Standstill> standstill;  ///< standstill of a culprit but for its dump
     RunLimit end_of_dump;                        ///< the limit of that
     Milliseconds between_looks{0};
-    std::size_t judged_bytes = 0;  ///< of its dump, when that was last looked through
+    std::size_t judged_bytes = 0;  ///< size of its dump when that was last looked through
     os::Watch looking_ahead;
 
     bool has_begun() const { return dump != Dump::NotBegun; }
     bool is_held() const { return dump == Dump::Held || dump == Dump::HeldUnjudged; }
-    /// All that can be known of it is known.
+    /// True when all that can be known of it is known.
     bool is_judged() const { return dump != Dump::NotBegun && dump != Dump::Begun; }
   };
   /// A pipe that was given out, until somebody is known to have it.
@@ -184,15 +185,15 @@ class Parking {
     bool is_read = false;             ///< its clients' dumps are
     os::Watch limit;                  ///< the operator's
     RunLimit run_limit;               ///< of what the driver does
-    RunLimit reading;                 ///< for those who do not begin to dump
+    RunLimit reading;                 ///< alarm for those who do not begin to dump
     bool beginners_are_late = false;  ///< nobody waits any more for those that have not opened the GPU
     bool had_others = false;          ///< the culprit, when the first dump began
-    RunLimit ending;                  ///< of culprits that outlive their domain
+    RunLimit ending;                  ///< alarm for culprits that outlive their domain
     os::Watch leaving;                ///< looks whether somebody is left
     os::Watch thawing;
-    RunLimit giving_up;  ///< those who have not begun to dump
+    RunLimit giving_up;  ///< alarm for those who have not begun to dump
     bool is_too_late_to_begin = false;
-    int turns = 0;  ///< of other domains' parking clients, in this life of the domain
+    int turns = 0;  ///< turns of other domains' parking clients, in this life of the domain
   };
 
   bool is_known_in(pid_t pid, const std::string& domain) const;
@@ -203,7 +204,7 @@ class Parking {
   Status make_pipe(const std::string& path, uid_t user);
   Status give(const std::string& path, uid_t user) const;
   Status mark_pipe(const std::string& path, bool is_marked);
-  /// As offer_pipe() has made it, also an agent's before this one; empty: none.
+  /// Returns the pipe that offer_pipe() has made, also an agent's before this one; empty: none.
   std::string pipe_by_calls(pid_t pid) const;
   static bool is_by_calls(const std::string& path);
   void await_dump_in(const std::string& path, std::uint64_t connection);
@@ -226,7 +227,7 @@ class Parking {
   void end_client(Place& place);
   void end_culprits(Place& place);
   void read_rest_of_client(const std::string& domain);
-  /// Whether it is in the mode; `for_good`: the answer counts also where it is no.
+  /// Looks whether it is in the mode; `for_good`: the answer counts also where it is no.
   void look_at(const InDomain& who, Dumper& dumper, bool for_good);
   void look_at_the_doubtful();
   void empty_pipes_of(pid_t pid);
@@ -237,7 +238,7 @@ class Parking {
   void open_pipe(const InDomain& who, Dumper& dumper);
   void outlive(const InDomain& who, Dumper& dumper, bool was_read);
   void await_next_dump(const InDomain& who, Dumper& dumper);
-  /// Whether it can have a dump of that domain's exception.
+  /// Says whether this process may still write a core dump for that domain's exception.
   bool is_there(const InDomain& who, const Dumper& dumper) const;
   std::size_t clients_of(const std::string& domain) const;
   bool has_culprit(const std::string& domain) const;
@@ -295,12 +296,12 @@ class Parking {
   std::map<std::string, Place> places_;
   std::map<InDomain, Dumper> dumpers_;
   std::set<std::string> wrongly_marked_;    ///< domains, by their files, which cannot be put right
-  std::map<std::string, Emptied> emptied_;  ///< by their paths
+  std::map<std::string, Emptied> emptied_;  ///< emptied pipes by their paths
   std::map<std::string, Given> given_;      ///< likewise
   std::map<pid_t, std::vector<std::string>> pipes_of_;
   std::vector<std::string> pipes_before_;  ///< of an agent before: nobody knows yet whose they are
   os::Watch claiming_;
-  std::set<pid_t> with_gpu_;  ///< who has opened it, whether or not we follow it yet
+  std::set<pid_t> with_gpu_;  ///< processes that have opened it, whether or not we follow them yet
   ParkedIncidents incidents_;
   park::DumpBudgets budgets_{at_.options.dumps_bytes_max};
   unsigned next_pipe_ = 1;

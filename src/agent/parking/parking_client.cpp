@@ -77,7 +77,7 @@ void ParkingClient::start_apart(os::SpawnRequest as_child, os::Fd input, os::Fd 
   });
 }
 
-/// It may have been told to end meanwhile.
+/// The client may have been told to end meanwhile.
 void ParkingClient::take(const Result<pid_t>& process, const os::SpawnRequest& as_child) {
   const bool is_over = !input_;
   if (!process)
@@ -86,7 +86,7 @@ void ParkingClient::take(const Result<pid_t>& process, const os::SpawnRequest& a
   const Status taken = process ? follow(*process) : is_over ? Status(propagate(process)) : spawn(as_child);
   if (taken) return;
   if (!is_over) callbacks_.on_refused(to_string(taken.error()));
-  const auto told = callbacks_.on_exit;  // which may end us
+  const auto told = callbacks_.on_exit;  // this may end us
   told();
 }
 
@@ -132,7 +132,7 @@ void ParkingClient::on_output() {
   std::array<std::byte, 512> bytes;
   const auto got = at_.kernel.read(output_, bytes);
   if (!got || *got == 0) return output_watch_.cancel();
-  if (is_ready_) return;  // what the driver says of its dump
+  if (is_ready_) return;  // the words are the driver's on its dump
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), *got);
   is_ready_ = text.starts_with("ready");
   is_ready_ ? callbacks_.on_ready() : callbacks_.on_refused(std::string(text.substr(0, text.find('\n'))));
@@ -141,7 +141,7 @@ void ParkingClient::on_output() {
 void ParkingClient::on_exit() {
   exit_watch_.cancel();
   (void)at_.kernel.try_wait(pid_);
-  const auto told = callbacks_.on_exit;  // which may end us
+  const auto told = callbacks_.on_exit;  // this may end us
   told();
 }
 

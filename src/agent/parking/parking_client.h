@@ -32,11 +32,11 @@ class ParkingClient {
   };
   struct Callbacks {
     std::function<void()> on_ready;
-    /// It says why it cannot be a client, or could not be started; on_exit comes.
+    /// Takes why it cannot be a client, or could not be started; on_exit comes.
     std::function<void(const std::string& why)> on_refused;
     /// Its dump has begun, so somebody in the domain has raised an exception.
     std::function<void()> on_dump;
-    /// It is complete: after read_rest_of_dump().
+    /// Called when the dump is complete: after read_rest_of_dump().
     std::function<void()> on_dump_complete;
     /// The process has ended, or there was none. The callback may end this object.
     std::function<void()> on_exit;
@@ -58,9 +58,9 @@ class ParkingClient {
   pid_t pid() const { return pid_; }
   bool is_ready() const { return is_ready_; }
   bool has_begun() const { return has_begun_; }
-  /// It runs a kernel of 5 ms, for which the GPU takes turns between domains.
+  /// Runs a kernel of 5 ms, for which the GPU takes turns between domains.
   void take_a_turn();
-  /// What it still has to write is thrown away, and the driver may reset the domain.
+  /// Reads the rest of its dump, which is thrown away, and the driver may reset the domain.
   void read_rest_of_dump();
   /// The process ends soon; on_exit comes.
   void end();
@@ -80,14 +80,15 @@ class ParkingClient {
   Knows at_;
   Callbacks callbacks_;
   Place place_;
-  std::shared_ptr<bool> is_there_ = std::make_shared<bool>(true);  ///< who is told later looks whether we are
+  std::shared_ptr<bool> is_there_ = std::make_shared<bool>(true);  ///< callbacks that come later look whether
+                                                                   ///< we are there
   pid_t pid_ = 0;
   os::Fd pidfd_;
   os::Fd input_;  ///< closed, it ends
   os::Fd output_;
   std::optional<park::DumpPipe> pipe_;
   bool is_ready_ = false;
-  bool has_begun_ = false;  ///< to dump
+  bool has_begun_ = false;  ///< it has begun to dump
   os::Watch exit_watch_;
   os::Watch output_watch_;
   os::Watch dump_watch_;

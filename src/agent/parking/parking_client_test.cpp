@@ -39,7 +39,7 @@ class ParkingClientTest : public testing::Test {
                                 std::make_shared<park::DumpBudget>(std::size_t{1} << 20),
                                 {{"CUDA_MPS_PIPE_DIRECTORY", "/mps/a"}});
   }
-  /// As systemd does: elsewhere, with those descriptors.
+  /// Starts it as systemd does: elsewhere, with those descriptors.
   Result<pid_t> start_elsewhere(const ApartService& service) {
     os::SpawnRequest request;
     request.command = service.command;
@@ -51,7 +51,7 @@ class ParkingClientTest : public testing::Test {
     if (pid) pid_ = *pid;
     return pid;
   }
-  /// From now on services are started once `go_` says so.
+  /// Starts services, from now on, once `go_` says so.
   void start_once_told() {
     manager_.starts = [this](const ApartService& service) {
       go_.get_future().wait();
@@ -78,7 +78,7 @@ class ParkingClientTest : public testing::Test {
   std::promise<void> go_;
   bool is_ready_ = false, has_ended_ = false;
   std::string refused_;
-  pid_t pid_ = 0;  ///< that was started elsewhere
+  pid_t pid_ = 0;  ///< process that was started elsewhere
   ApartStarter starter_{*loop_, manager_};
 };
 

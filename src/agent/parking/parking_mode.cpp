@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Who is in the core dump mode, by its environment or by the driver's calls, and the pipes that the dumps go
-/// to.
+/// The core dump mode of processes, by their environment or by the driver's calls, and the pipes that the
+/// dumps go to.
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
@@ -32,7 +32,7 @@ std::string begin_of_pipe_by_calls(pid_t pid, const std::string& start_time) {
   return fmt::format("{}{}-{}", by_calls, pid, start_time);
 }
 
-/// Of a process's own word.
+/// Length of a process's own word.
 constexpr std::size_t longest_word = 200;
 
 }  // namespace
@@ -45,8 +45,8 @@ Result<std::string> Parking::new_pipe_path(const std::string& begin) {
   return fmt::format("{}/{}-{}.pipe", at_.options.dump_directory, begin, token->substr(0, letters));
 }
 
-/// There before the process is: its reader comes with follow(). A client that cannot open its own ends the
-/// others with an error (H100).
+/// Makes the pipe before the process is there: its reader comes with follow(). A client that cannot open its
+/// own ends the others with an error (H100).
 Status Parking::make_pipe(const std::string& path, uid_t user) {
   Status made = os::make_fifo(path);
   if (!made) return made;
@@ -272,7 +272,7 @@ bool Parking::is_its_pipe(pid_t pid, const std::string& path) const {
   return os::is_fifo_of(path, *user);
 }
 
-/// Until it begins its program a process of ours has the environment of `firebreak run`.
+/// A process of ours has the environment of `firebreak run` until it begins its program.
 void Parking::look_at(const InDomain& who, Dumper& dumper, bool for_good) {
   const auto& [pid, domain] = who;
   const auto environment = at_.kernel.read_memory_file(os::proc_folder(pid) + "/environ");
@@ -372,7 +372,7 @@ void Parking::empty(const std::string& path) {
   Emptied& its = emptied_.at(path);
   const bool is_over = its.pipe->read() == park::DumpPipe::State::Done;
   its.pipe->clear();
-  if (is_over) begin_to_empty(its.pid, std::string(path));  // for the next one
+  if (is_over) begin_to_empty(its.pid, std::string(path));  // the pipe is emptied for the next one
 }
 
 void Parking::enter(const InDomain& who, Dumper& dumper, std::string path) {

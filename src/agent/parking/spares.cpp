@@ -122,9 +122,10 @@ namespace {
 /// in one, two and three processes the next exception's neighbours did not begin their core dumps (H200,
 /// results/h200/spare-alone.json, spare-faults-32.json, spare-guarded-2.json).
 constexpr std::uint32_t left_instances_max = 56;
-/// Of the copies of a process: the instance that works, and its spare.
+/// Number of a process's copies in use: the instance that works, and its spare.
 constexpr std::uint32_t copies_in_use = 2;
-/// Whose page is found by then was there before this agent, which has not seen what became of its domains.
+/// Time of the beginning: a process whose page is found by then was there before this agent, which has not
+/// seen what became of its domains.
 constexpr Nanoseconds beginning = std::chrono::seconds(5);
 
 }  // namespace
@@ -156,7 +157,7 @@ void Spares::count_left(const std::vector<Rule>& now) {
 void Spares::follow(pid_t pid) {
   const auto environment = at_.kernel.read_memory_file(os::proc_folder(pid) + "/environ");
   asking_again_.erase(pid);
-  // Until it lets itself be looked at it counts as one that has none.
+  // A process counts as one that has none until it lets itself be looked at.
   if (!environment && environment.error().code == ErrorCode::Timeout && at_.processes.living(pid) != nullptr)
     asking_again_[pid] = at_.loop.after_or_now(longest_between_searches, [this, pid] { follow(pid); });
   if (!environment || !SpareEnvironment::in(*environment) || followed_.contains(pid)) return;
@@ -174,7 +175,7 @@ void Spares::on_exit(pid_t pid) {
   if (followed_.empty()) looking_.cancel();
 }
 
-/// Less often each time, and among the first descriptors: a process makes its page when it starts CUDA.
+/// Looks less often each time, and among the first descriptors: a process makes its page when it starts CUDA.
 void Spares::find_page(pid_t pid, Followed& followed) {
   const Process* const process = at_.processes.living(pid);
   if (process == nullptr || at_.clock.now() < followed.next_search) return;

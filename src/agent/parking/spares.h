@@ -24,10 +24,11 @@
 
 namespace firebreak::agent {
 
-/// What `firebreak run` puts into the environment of a process that is to have one.
+/// The variables that `firebreak run` gives a process that is to have one.
 struct SpareEnvironment {
   std::array<std::string, 2> domains;  ///< pipe directories: of the first working instance, of its spare
-  std::array<std::string, 2> dumps;    ///< where their core dumps go; empty where domains are not parked
+  std::array<std::string, 2> dumps;    ///< places where their core dumps go; empty where domains are not
+                                       ///< parked
 
   Environment variables() const;
   /// `environment`: as /proc/PID/environ has it. Empty: the process has no spare.
@@ -45,24 +46,24 @@ class SpareView {
   std::string reason() const { return text(page().reason); }
   std::string active_domain() const { return text(page().active_domain); }  ///< pipe directories
   std::string spare_domain() const { return text(page().spare_domain); }
-  /// What the last move took, in words.
+  /// Says in words what the last move took.
   std::string last_move() const;
   std::uint32_t moves() const { return page().flips.load(std::memory_order_acquire); }
   std::uint32_t copies() const { return page().copies.load(std::memory_order_acquire); }
-  /// What the second and the third context take of the GPU's memory, as the process says.
+  /// Returns what the second and the third context take of the GPU's memory, as the process says.
   std::uint64_t gpu_memory_mib() const {
     return std::uint64_t{page().own_driver_mib.load()} + page().spare_mib.load();
   }
   /// Operations that were under way when a domain died, and were done again, in all its moves.
   std::uint32_t redone() const { return page().redone.load(std::memory_order_acquire); }
-  /// It has been asked to leave, and has not dealt with that yet.
+  /// True when it has been asked to leave, and has not dealt with that yet.
   bool is_asked() const { return page().asked_to_leave.load() != page().answered.load(); }
   void ask_to_leave() const;
-  /// For the domain of that pipe directory; wakes the process where it is news.
+  /// Sets the rule for the domain of that pipe directory; wakes the process where it is news.
   void set_rule(const std::string& pipe_directory, abi::DomainRule rule) const;
-  /// Whether that is one of its two domains.
+  /// True when that is one of its two domains.
   bool is_of(const std::string& pipe_directory) const;
-  /// Whether it may load more copies of the driver; wakes the process where it is news.
+  /// Sets whether it may load more copies of the driver; wakes the process where it is news.
   void set_no_more_copies(bool no_more) const;
 
  private:
@@ -82,8 +83,8 @@ struct SpareReport {
   std::string reason;
   std::string spare_domain;  ///< its name; empty: it has none now
   std::uint32_t moves = 0;
-  std::uint32_t copies = 0;          ///< of the driver that its process has loaded, for good
-  std::uint64_t gpu_memory_mib = 0;  ///< what it costs (abi::SparePage)
+  std::uint32_t copies = 0;          ///< copies of the driver that its process has loaded, for good
+  std::uint64_t gpu_memory_mib = 0;  ///< memory that it costs (abi::SparePage)
   std::uint32_t redone = 0;          ///< operations, after a domain died under them
   bool operator==(const SpareReport&) const = default;
 };
@@ -114,14 +115,14 @@ class Spares {
 
   /// Looks at all pages, and says what the domains' rules are.
   void refresh();
-  /// Whether it has a page.
+  /// True when it has a page.
   bool has(pid_t pid) const { return followed_.contains(pid) && followed_.at(pid).view; }
   /// Empty: it has none.
   std::optional<SpareReport> report_of(pid_t pid) const;
-  /// Whether an instance of it is in that domain, or may be.
+  /// True when an instance of it is in that domain, or may be.
   bool is_in(pid_t pid, const std::string& domain) const;
-  /// Whether its program may have work in that domain. One that has a spare and has not come to CUDA yet has
-  /// none, and has no page or one that names no domain; it is looked for then.
+  /// True when its program may have work in that domain. One that has a spare and has not come to CUDA yet
+  /// has none, and has no page or one that names no domain; it is looked for then.
   bool may_work_in(pid_t pid, const std::string& domain);
   /// False: it has no spare, and will have none.
   bool ask_to_leave(pid_t pid);
@@ -129,7 +130,7 @@ class Spares {
   void ask_all_to_leave(const std::string& domain);
 
  private:
-  /// What holds in the domain of that pipe directory now.
+  /// The rule that holds in the domain of that pipe directory now.
   struct Rule {
     std::string pipe_directory;
     abi::DomainRule rule;
@@ -137,7 +138,7 @@ class Spares {
   struct Followed {
     std::optional<SpareView> view;
     SpareReport told;
-    std::uint32_t left_instances = 0;  ///< whose domains have fallen, in its process
+    std::uint32_t left_instances = 0;  ///< instances in its process whose domains have fallen
     /// And before this agent came, by its own word: that counts for itself alone.
     std::uint32_t said_to_have_left = 0;
     bool is_to_leave = false;  ///< asked before it had a page
@@ -149,7 +150,7 @@ class Spares {
     int words_left = words_max;
     Monotonic words_counted_at{};
   };
-  static constexpr int words_max = 8;  ///< and one more each second
+  static constexpr int words_max = 8;  ///< largest number of words; one more comes each second
 
   bool may_tell(Followed& followed) const;
   std::uint32_t left_instances() const;
@@ -163,9 +164,9 @@ class Spares {
   Knows at_;
   Callbacks callbacks_;
   Monotonic began_;
-  std::vector<Rule> rules_before_;  ///< as last looked at
+  std::vector<Rule> rules_before_;  ///< rules as last looked at
   std::map<pid_t, Followed> followed_;
-  std::map<pid_t, os::Watch> asking_again_;  ///< who did not let itself be looked at
+  std::map<pid_t, os::Watch> asking_again_;  ///< processes that did not let themselves be looked at
   os::Watch looking_;
 };
 

@@ -18,10 +18,10 @@ namespace {
 constexpr const char* lock_name = "/agent.lock";
 /// The helper of an agent before has the lock, and ends after that.
 constexpr Milliseconds helper_end_limit(5'000);
-/// It chooses the GPU.
+/// Time of the start, in which the GPU is chosen.
 constexpr Milliseconds start_limit(10'000);
 
-/// Those that it gives its sockets to, which only their members may.
+/// Finds the user with the groups that it gives its sockets to, which only their members may.
 Result<os::User> user_with_groups(const CommandLine& options, const Sockets& sockets) {
   auto user = os::user_named(options.user);
   if (!user) return user;
@@ -39,8 +39,8 @@ Result<os::User> user_with_groups(const CommandLine& options, const Sockets& soc
   return user;
 }
 
-/// What an agent of root's has left there. Nobody listens at its sockets any more. And what an agent of that
-/// user's that was taken over has left so that no other one starts.
+/// Hands over what an agent of root's has left there. Nobody listens at its sockets any more. An agent of
+/// that user's that was taken over may have left something so that no other one starts.
 Status hand_over_what_was_left(const CommandLine& options, const Sockets& sockets, const os::User& user) {
   const std::string dumps = options.directory + "/core-dumps";
   for (const std::string& path : {sockets.operators, sockets.tenants, sockets.observers}) {
@@ -64,7 +64,7 @@ Result<std::shared_ptr<PrivilegedHelper>> start_helper(const std::vector<std::st
   return std::make_shared<PrivilegedHelper>(std::move(*process));
 }
 
-/// Those of the software GPU have none.
+/// Opens a bell; software GPUs have none.
 Result<os::KernelLogBell> open_bell(const CommandLine& options) {
   const auto wanted = platform::wanted_gpu(options.gpu_kind);
   if (wanted && *wanted == platform::Gpu::Real) return os::KernelLogBell::open();

@@ -18,7 +18,7 @@
 
 namespace firebreak::agent {
 
-/// Of an agent that was root's to begin with.
+/// The user of an agent that was root's to begin with.
 struct OwnUser {
   std::shared_ptr<PrivilegedHelper> helper;  ///< has the lock of the directory
   Result<os::KernelLogBell> bell;

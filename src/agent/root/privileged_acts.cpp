@@ -40,7 +40,7 @@ Answer answer_of(const Status& status) {
   return os::HelperAnswer{};
 }
 
-/// Of the agent's own making, and of nothing that anybody would run.
+/// Checks that a file is of the agent's own making, and of nothing that anybody would run.
 Status check_agents_own(const os::FileFacts& facts, const os::User& agent) {
   const bool is_of_a_kind = facts.is_regular || facts.is_fifo;
   if (is_of_a_kind && facts.names == 1 && !facts.runs_as_owner && facts.owner == agent.uid) return {};
@@ -65,7 +65,7 @@ class Acts {
     }
     const auto chosen = platform();
     if (!chosen) return propagate(chosen);
-    // It is made as it is first used. That may need threads, which end here.
+    // The kernel is made as it is first used. That may need threads, which end here.
     const auto used = (*chosen)->kernel->open("/dev/kmsg", O_RDONLY | O_NONBLOCK);
     platform_.reset();
     return used ? Status{} : propagate(used);
@@ -116,7 +116,8 @@ class Acts {
     return &*platform_;
   }
 
-  /// Only those that the command line asks for: of others root would start as many as somebody has names for.
+  /// Checks that it is one that the command line asks for: of others root would start as many as somebody has
+  /// names for.
   Status check_domain(const PrivilegedQuestion& asked) {
     if (asked.domain.empty()) return {};
     const auto number = gpu_of_domain(asked.domain, options_.gpus.size());
@@ -162,7 +163,8 @@ class Acts {
     return made;
   }
 
-  /// They lie in a folder in which the agent may make files. Once they are root's it cannot put others there.
+  /// Checks directories in a folder in which the agent may make files. Once they are root's it cannot put
+  /// others there.
   Status check_directories(const std::string& domain) const {
     const std::string directory = directory_of(domain);
     for (const std::string& path :
@@ -194,7 +196,7 @@ class Acts {
     return what(*host);
   }
 
-  /// Who has started a child waits for it, so that it ends with us where it is to, and is reaped.
+  /// Starts a child and waits for it, so that it ends with us where it is to, and is reaped.
   static Answer start(mps::DaemonHost& host) {
     auto daemon = host.start_daemon();
     if (!daemon) return propagate(daemon);
@@ -240,8 +242,8 @@ class Acts {
     return answer;
   }
 
-  /// No file of root's comes from the agent: somebody would believe it. Nor does one from anywhere else than
-  /// where the agent's are.
+  /// Gives a file away. No file of root's comes from the agent: somebody would believe it. Nor does one from
+  /// anywhere else than where the agent's are.
   Answer give(const os::Fd& file, uid_t user) const {
     const auto facts = os::facts_of(file);
     if (!facts) return propagate(facts);
@@ -275,7 +277,7 @@ class Acts {
     return os::HelperAnswer{fmt::format("{} {}", static_cast<int>(result.answer), result.reason)};
   }
 
-  /// As libraries of the driver's have it done where the program that does it may become root
+  /// Makes devices as libraries of the driver's have it done where the program that does it may become root
   /// (nvidia-modprobe).
   Answer make_devices() {
     const auto chosen = platform();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What the process that stays root's does (agent/root/privileged_helper.h), on this machine.
+/// The acts of the process that stays root's (agent/root/privileged_helper.h), on this machine.
 #pragma once
 
 #include "agent/settings/command_line.h"

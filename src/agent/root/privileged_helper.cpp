@@ -9,11 +9,12 @@
 namespace firebreak::agent {
 namespace {
 
-/// What is done at once waits for nobody but a busy machine; the loop's thread asks for it.
+/// Limit of acts that are done at once, which wait for nobody but a busy machine; the loop's thread asks for
+/// it.
 constexpr Milliseconds short_limit{1'000};
 /// systemd, a disk, a daemon's start.
 constexpr Milliseconds long_limit{15'000};
-/// Between the end of a command and our hearing of it.
+/// Time between the end of a command and our hearing of it.
 constexpr Milliseconds grace{2'000};
 /// A probe has half of it (program/guard/probe.h).
 constexpr Milliseconds probe_limit{60'000};

@@ -37,12 +37,12 @@ class PrivilegedHelper final : public os::RootFiles {
   Status give_file(const os::Fd& file, uid_t user) override;
   Status mark_fifo(const os::Fd& fifo, bool is_marked) override;
   Result<os::Fd> open_driver_file(const std::string& name) override;
-  /// To a driver that contains faults.
+  /// Names the server to a driver that contains faults.
   Status name_server(const std::string& domain, pid_t server);
   Status mark_parked(const std::string& domain, bool is_parked);
 
   guard::ProbeResult probe(guard::Probed what) { return probe_by(PrivilegedAct::Probe, what); }
-  /// Where that was tried before.
+  /// Returns the result where that was tried before.
   guard::ProbeResult known_probe(guard::Probed what) { return probe_by(PrivilegedAct::Known, what); }
   Status make_devices();
 
@@ -61,7 +61,7 @@ std::unique_ptr<mps::DaemonHost> privileged_daemon_host(std::shared_ptr<Privileg
 
 using PrivilegedActs = std::function<Result<os::HelperAnswer>(const PrivilegedQuestion& question,
                                                               const std::vector<os::Fd>& attached)>;
-/// What that process does, until nobody has the other end any more. `lock`: nobody but it has that; may be
+/// Serves as that process, until nobody has the other end any more. `lock`: nobody but it has that; may be
 /// empty.
 void serve_privileged(os::Socket& asker, const PrivilegedActs& acts, os::Fd lock);
 

@@ -30,7 +30,7 @@ constexpr std::array forms{
     Form{PrivilegedAct::Known, "known", 0},
 };
 
-/// Of MPS's; each '#' is a number.
+/// Commands of MPS's; each '#' is a number.
 constexpr std::array<std::string_view, 7> commands{"get_server_list",
                                                    "get_client_list #",
                                                    "terminate_client # #",
@@ -63,7 +63,7 @@ std::optional<Number> number_in(std::string_view word, Number most) {
   return number;
 }
 
-constexpr std::int64_t highest_pid = 1 << 22;  // as Linux has it
+constexpr std::int64_t highest_pid = 1 << 22;  // the largest number that Linux has
 constexpr std::int64_t highest_uid = 0xffff'fffe;
 
 bool is_of(std::string_view word, const auto& all) { return std::ranges::find(all, word) != all.end(); }
@@ -97,7 +97,7 @@ std::optional<bool> switch_in(std::string_view word) {
   return word == "1";
 }
 
-/// What follows the word of the act. False: it is not so.
+/// Reads what follows the word of the act. False: it is not so.
 bool take_words(PrivilegedQuestion& into, const Words& words) {
   const std::size_t count = words.size();
   const auto word = [&](std::size_t at) { return at < count ? words[at] : std::string_view(); };

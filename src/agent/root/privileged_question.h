@@ -56,11 +56,11 @@ struct PrivilegedQuestion {
   std::string domain = {};
   std::string gpu = {};  ///< empty: what CUDA finds
   Milliseconds timeout{};
-  std::string command = {};  ///< of MPS's
+  std::string command = {};  ///< command of MPS's
   bool is_on = false;
   pid_t pid = 0;
   uid_t user = 0;
-  std::string name = {};  ///< of a file of the driver's, or of what is probed
+  std::string name = {};  ///< name of a file of the driver's, or of what is probed
 };
 
 /// How long an answer of MPS's is waited for at most.
@@ -70,11 +70,11 @@ std::string text_of(const PrivilegedQuestion& question);
 /// `attached`: how many descriptors came with it. InvalidArgument: that is no question.
 Result<PrivilegedQuestion> privileged_question_from(std::string_view text, std::size_t attached);
 
-/// Which of so many GPUs that domain is of, where that is its name; none: it is of none of them. Of 0 GPUs
-/// there is one: what CUDA finds.
+/// Returns which of so many GPUs that domain is of, where that is its name; none: it is of none of them. With
+/// 0 GPUs there is one: what CUDA finds.
 std::optional<std::size_t> gpu_of_domain(std::string_view domain, std::size_t gpus);
 
-/// It is over before anybody notices.
+/// True for an act that is over before anybody notices.
 bool is_done_at_once(PrivilegedAct act);
 
 }  // namespace firebreak::agent

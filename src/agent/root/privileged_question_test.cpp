@@ -47,7 +47,7 @@ TEST(PrivilegedQuestions, AreWrittenAsTheyWereUnderstood) {
   }
 }
 
-/// What an agent that somebody has taken over might say.
+/// The questions are those that an agent might ask which somebody has taken over.
 TEST(PrivilegedQuestions, OfAnotherPlaceAreNone) {
   for (const char* text : {"prepare /etc",
                            "prepare ..",

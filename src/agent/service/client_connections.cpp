@@ -38,7 +38,7 @@ Status ClientConnections::listen(os::Fd listener) {
   return {};
 }
 
-/// Who was accepted at the one before, and not taken yet, is the tenant's all the same.
+/// Clients that were accepted at the socket before, and not taken yet, are the tenant's all the same.
 void ClientConnections::listen_at(os::Fd listener) {
   accepter_ = listener ? std::make_unique<os::Accepter>(std::move(listener)) : nullptr;
   ++accepters_;

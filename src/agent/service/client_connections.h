@@ -23,9 +23,9 @@ namespace firebreak::agent {
 /// it last as long as it likes (ground/os/accepter.h).
 class ClientConnections {
  public:
-  /// Beyond them clients wait to be accepted.
+  /// Largest number; clients beyond it wait to be accepted.
   static constexpr std::size_t most = 1024;
-  /// So many may wait for one accept(); each process asks one question at a time.
+  /// Largest number that waits for one accept(); each process asks one question at a time.
   static constexpr std::size_t most_askers = 64;
 
   /// One connection; `descriptor` stays ours.
@@ -44,7 +44,7 @@ class ClientConnections {
   /// Nobody is called back any more.
   ~ClientConnections();
 
-  /// In the place of the socket before. InvalidArgument: it is none that clients come to over TCP.
+  /// Listens in the place of the socket before. InvalidArgument: it is none that clients come to over TCP.
   Status listen(os::Fd listener);
   /// -1: there is none.
   int listener() const { return accepter_ ? accepter_->listener() : -1; }
@@ -55,13 +55,13 @@ class ClientConnections {
   void next(os::EventLoop& loop, std::uint64_t after, const Keep& keep, OnNext tell);
   /// Nobody waits for a connection.
   bool is_idle() const { return !is_accepting_ && unkept_.empty(); }
-  /// Who is not here has been released already.
+  /// Releases a connection; one that is not here has been released already.
   void release(std::uint64_t id) { changes_ += open_.erase(id); }
 
   const std::map<std::uint64_t, os::Fd>& open() const { return open_; }
-  /// Another number whenever open() is another set.
+  /// Returns another number whenever open() is another set.
   std::uint64_t changes() const { return changes_; }
-  /// Of all that were ever accepted; no id is given twice.
+  /// Returns the last id of all that were ever accepted; no id is given twice.
   std::uint64_t last_id() const { return last_id_; }
   void restore(std::uint64_t last_id, os::Fd listener, std::map<std::uint64_t, os::Fd> open);
 
@@ -75,8 +75,8 @@ class ClientConnections {
   void tell_all(const Result<Entry>& next);
 
   std::unique_ptr<os::Accepter> accepter_;  ///< none: nowhere
-  std::uint64_t accepters_ = 0;             ///< so many there have been
-  bool is_accepting_ = false;               ///< that one
+  std::uint64_t accepters_ = 0;             ///< number of accepters that there have been
+  bool is_accepting_ = false;               ///< the latest one is accepting
   std::vector<OnNext> askers_;
   std::set<std::uint64_t> unkept_;  ///< ids of those that `keep` has not called back for
   std::map<std::uint64_t, os::Fd> open_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Where the service manager has MPS daemons, so that what is done to the agent's service does not concern
-/// them.
+/// The units in which the service manager has MPS daemons, so that what is done to the agent's service does
+/// not concern them.
 #pragma once
 
 #include <sys/types.h>
@@ -18,7 +18,7 @@ namespace firebreak::agent {
 Result<pid_t> start_daemon_apart(ServiceManager& manager, const std::string& domain,
                                  const mps::DaemonStart& start);
 
-/// Where that cannot be had, they leave the cgroup at least.
+/// Moves it out of the cgroup at least, where a unit cannot be had.
 void move_daemon_out(ServiceManager& manager, const std::string& domain, pid_t daemon);
 
 }  // namespace firebreak::agent

@@ -16,7 +16,8 @@ namespace firebreak::agent {
 
 class KeptNames {
  public:
-  /// With a separator each. What is left of 128 KiB is for names that we do not give: shelves' and others'.
+  /// Room for names, with a separator each. The rest of 128 KiB is for names that we do not give: shelves'
+  /// and others'.
   static constexpr std::size_t most_bytes = std::size_t{120} * 1024;
 
   /// ResourceExhausted, with how many there are: no room for all of them. Those that are there take none.

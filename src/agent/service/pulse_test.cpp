@@ -18,7 +18,7 @@ struct PulseTest : testing::Test {
     manager.limit = limit;
     return std::move(Pulse::begin(*loop, clock, manager).value());
   }
-  /// Without anything else to serve; the test's own time limit bounds it.
+  /// Turns without anything else to serve; the test's own time limit bounds it.
   void turn_until_signs(int wanted) {
     while (manager.signs < wanted) loop->run_once(std::nullopt);
   }
@@ -45,7 +45,7 @@ TEST_F(PulseTest, WhatKeepsTheLoopGivesNoneHoweverLongItTakes) {
   EXPECT_EQ(signs_meanwhile, 0);
 }
 
-/// Also where the timer's turn comes in the midst of it: what is served behind that may hang.
+/// The timer's turn may come in the midst of it: what is served behind that may hang.
 TEST_F(PulseTest, NoneIsGivenBeforeTheTurnIsOver) {
   const auto pulse = begin(Milliseconds(4));
   turn_until_signs(1);
@@ -78,7 +78,7 @@ TEST_F(PulseTest, WhereNobodyWantsThemThereAreNone) {
   EXPECT_EQ(manager.signs, 0);
 }
 
-/// As sd_notify(3) has it.
+/// The signs are those of sd_notify(3).
 struct SignsOfLife : testing::Test {
   os::TemporaryDirectory directory = std::move(os::TemporaryDirectory::create().value());
   std::string path = directory.path() + "/notify";

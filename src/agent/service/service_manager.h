@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Who started us and starts us again when we fail, and keeps descriptors for us meanwhile: systemd, or our
-/// own supervisor in its place (agent/service/supervisor.h). Both speak the protocol of sd_notify(3) and
-/// sd_listen_fds(3).
+/// The process that started us and starts us again when we fail, and keeps descriptors for us meanwhile:
+/// systemd, or our own supervisor in its place (agent/service/supervisor.h). Both speak the protocol of
+/// sd_notify(3) and sd_listen_fds(3).
 #pragma once
 
 #include <sys/types.h>
@@ -29,9 +29,9 @@ struct ApartService {
   std::string name;  ///< of its unit, "NAME.service"; no unit of that name is there
   std::string description;
   std::vector<std::string> command;  ///< the program by its path, and its arguments
-  /// Besides this process's own.
+  /// Variables besides this process's own.
   std::vector<std::pair<std::string, std::string>> environment;
-  std::string output_path;  ///< of what it prints, to be appended to; empty: `output`
+  std::string output_path;  ///< file to which its output is appended; empty: `output`
   int input = -1;           ///< its standard input; -1: it has none
   int output = -1;          ///< its standard output and error
 };
@@ -39,9 +39,10 @@ struct ApartService {
 class ServiceManager {
  public:
   virtual ~ServiceManager() = default;
-  /// Whether anybody is there, who starts the next agent where this one makes room for it.
+  /// True when somebody is there who starts the next agent where this one makes room for it.
   virtual bool starts_the_next() { return false; }
-  /// What an earlier process of this service left there. Once: the descriptors become the caller's.
+  /// Takes what an earlier process of this service left there. Called once: the descriptors become the
+  /// caller's.
   virtual std::map<std::string, os::Fd> take_descriptors() = 0;
   /// The same, which stay where they are; until they are taken.
   virtual const std::map<std::string, os::Fd>& descriptors() = 0;
@@ -57,7 +58,7 @@ class ServiceManager {
   /// as the manager takes to answer. Unsupported: systemd is not the manager, or this process is of no
   /// service.
   virtual Status give_own_unit(const std::string& name, const std::string& description, pid_t pid) = 0;
-  /// Whether it starts any (start_apart()). Waits for nobody.
+  /// True when it starts any (start_apart()). Waits for nobody.
   virtual bool can_start_apart() { return false; }
   /// Starts a program as a service of its own, with none of this service's limits, capabilities and
   /// protections but its place in the memory killer's order; returns its process. It ends by itself alone.
@@ -70,21 +71,20 @@ class ServiceManager {
   virtual void tell_ready() = 0;
   /// One line for whoever asks how the service is.
   virtual void tell_status(const std::string& line) = 0;
-  /// Once the service is up, the manager ends it where it has heard no sign of it for so long; none: it does
-  /// not.
+  /// Returns after how long without a sign the manager ends the service, once it is up; none: it does not.
   virtual std::optional<Nanoseconds> ends_the_silent_after() { return std::nullopt; }
-  /// That sign. Waits for nobody: where the manager does not read, it is lost.
+  /// Gives that sign. Waits for nobody: where the manager does not read, it is lost.
   virtual void give_sign() {}
   /// None comes from now on, and that is in order.
   virtual void end_signs() {}
 };
 
-/// Of variables ("NAME=VALUE") those that systemd takes; it refuses all where one is wrong. Of a name that is
-/// there twice the first one, as getenv() answers it. No control characters but tabs and line feeds. That a
-/// value is no UTF-8 is not noticed.
+/// Returns those variables ("NAME=VALUE") that systemd takes; it refuses all where one is wrong. The first of
+/// a name that is there twice counts, as getenv() answers it. No control characters but tabs and line feeds.
+/// A value that is no UTF-8 is not noticed.
 std::vector<std::string> that_systemd_takes(const std::vector<std::string>& environment);
 
-/// By the environment; one that keeps nothing where nobody is there.
+/// Finds it by the environment; one that keeps nothing where nobody is there.
 std::unique_ptr<ServiceManager> find_service_manager();
 
 }  // namespace firebreak::agent

@@ -12,7 +12,7 @@
 namespace firebreak::agent {
 namespace {
 
-/// For the socket, the standard streams, and what arrives before it is looked at.
+/// Descriptors for the socket, the standard streams, and what arrives before it is looked at.
 constexpr std::size_t reserve = 16 + os::most_descriptors_in_a_message;
 
 std::vector<std::string_view> lines_of(std::string_view text) {

@@ -23,7 +23,7 @@
 
 namespace firebreak::agent {
 
-/// What a shelf does with one question. For one thread.
+/// Does what one question asks of a shelf. For one thread.
 class Shelf {
  public:
   /// `descriptors_max`: that it holds at once.
@@ -31,7 +31,7 @@ class Shelf {
 
   struct Answer {
     std::string text;
-    std::vector<int> descriptors;  ///< they stay the shelf's
+    std::vector<int> descriptors;  ///< descriptors, which stay the shelf's
   };
   /// Empty text: that was no question.
   Answer answer(std::string_view question, std::vector<os::Fd> descriptors);
@@ -45,9 +45,8 @@ class Shelf {
   std::map<std::string, os::Fd, std::less<>> kept_;
 };
 
-/// Until nobody has the other end any more. With as many descriptors as this process may have. Who waits for
-/// the end of this process waits for that of the socket, so
-/// the caller leaves it open.
+/// Serves until nobody has the other end any more, with as many descriptors as this process may have. A peer
+/// that waits for the end of this process waits for that of the socket, so the caller leaves it open.
 void serve_shelf(os::Socket& agent);
 
 }  // namespace firebreak::agent

@@ -14,7 +14,7 @@
 namespace firebreak::agent {
 namespace {
 
-/// Before what could not be said is asked again.
+/// Pause before what could not be said is asked again.
 constexpr Milliseconds retry_pause{200};
 
 }  // namespace
@@ -44,7 +44,7 @@ void ShelfQueue::put(const std::string& name, int descriptor, std::function<void
       done(tl::unexpected(why));
     });
   }
-  duplicate->close_by(std::make_shared<os::Closer>());  // it may outlive all others
+  duplicate->close_by(std::make_shared<os::Closer>());  // the duplicate may outlive all others
   auto kept = std::make_shared<os::Fd>(std::move(*duplicate));
   ask([name, kept, done = std::move(done)](Shelves& shelves) -> Answer {
     const Status put = shelves.put(name, kept->get());
@@ -94,7 +94,7 @@ void ShelfQueue::ask(Question question) {
   changed_.notify_all();
 }
 
-/// To the end, and then what is left, once.
+/// Serves to the end, and then what is left, once.
 void ShelfQueue::serve() {
   const SystemClock clock;
   std::deque<Question> unanswered;

@@ -29,12 +29,12 @@ class ShelfQueue {
              std::vector<std::string> command, OnSilence on_silence);
   ShelfQueue(const ShelfQueue&) = delete;
   ShelfQueue& operator=(const ShelfQueue&) = delete;
-  /// What has not been asked yet is asked, and nobody is answered.
+  /// Asks what has not been asked yet, and answers nobody.
   ~ShelfQueue();
 
-  /// As Shelves'; before anything is asked.
+  /// Takes up shelves as Shelves does; called before anything is asked.
   void take_up(std::map<std::string, os::Fd>& descriptors) { shelves_.take_up(descriptors); }
-  /// Whether the service manager keeps a shelf's socket; at first it does not.
+  /// Says whether the service manager keeps a shelf's socket; at first it does not.
   void be_kept(bool is_kept = true) { is_kept_ = is_kept; }
 
   /// The descriptor stays the caller's.
@@ -44,15 +44,15 @@ class ShelfQueue {
   /// `done`: all shelves have; one that does not answer is told again until it does.
   void drop(
       const std::string& name, std::function<void()> done = [] {});
-  /// After all that was asked before: no shelf is left, nor kept. `done` is called after the service manager
-  /// was told.
+  /// Ends all shelves after all that was asked before: none is left, nor kept. `done` is called after the
+  /// service manager was told.
   void end_all(std::function<void()> done);
 
   /// Nothing is on its way, neither to a shelf nor to who asked.
   bool is_idle() const { return under_way_ == 0; }
 
  private:
-  /// What there is to tell the service manager, told by the loop's thread, before who asked is answered.
+  /// Words for the service manager, told by the loop's thread, before who asked is answered.
   class Manager final : public ServiceManager {
    public:
     explicit Manager(ShelfQueue& queue) : queue_(queue) {}
@@ -73,7 +73,7 @@ class ShelfQueue {
    private:
     ShelfQueue& queue_;
   };
-  /// What is done once it is known; empty: it is not yet.
+  /// The act to do once it is known; empty: it is not yet.
   using Answer = std::function<void()>;
   using Question = std::function<Answer(Shelves&)>;
 
@@ -85,7 +85,7 @@ class ShelfQueue {
   os::EventLoop& loop_;
   ServiceManager& manager_;
   OnSilence on_silence_;
-  std::shared_ptr<bool> is_there_ = std::make_shared<bool>(true);  ///< what is posted looks whether we are
+  std::shared_ptr<bool> is_there_ = std::make_shared<bool>(true);  ///< posted acts look whether we are there
   std::size_t under_way_ = 0;
   std::atomic<bool> is_kept_ = false;  ///< alone, in no order with anything else
   Manager between_{*this};

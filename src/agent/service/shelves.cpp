@@ -35,7 +35,7 @@ bool is_shelf(const std::string& name) { return number_of(name).has_value(); }
 void end_shelf(os::Socket socket) {
   socket.close_by(std::make_shared<os::Closer>());
   os::end_sending(socket);
-  // What it still had to say nobody wants.
+  // Words that it still had to say nobody wants.
   while (socket.receive(Shelves::patience)) {
   }
 }
@@ -85,7 +85,7 @@ Status Shelves::add() {
   const auto pid = kernel_.spawn(request);
   if (!pid) return propagate(pid, "a shelf for descriptors");
   const std::uint32_t number = shelves_.empty() ? 0 : shelves_.rbegin()->first + 1;
-  // Without anybody who keeps it, what is on it ends with this agent.
+  // A shelf that nobody keeps ends with this agent, with what is on it.
   const bool is_kept = manager_.keep(shelf_name(number), ends->first.fd().get()).has_value();
   shelves_.emplace(number, One{std::move(ends->first), *pid, is_kept});
   const Status moved = manager_.give_own_unit(fmt::format("firebreak-shelf-{}", *pid),
@@ -132,7 +132,7 @@ Result<std::vector<bool>> Shelves::look(char what, std::span<const std::string> 
     }
     if (wanted.empty()) break;
     auto answer = ask(shelf, what, wanted);
-    // With one that is gone, what it had is gone.
+    // A shelf that is gone has taken along what it had.
     if (!answer && answer.error().code != ErrorCode::Unavailable) not_said = answer.error();
     if (!answer || answer->text.size() != wanted.size()) continue;
     const auto count = static_cast<std::size_t>(std::ranges::count(answer->text, '1'));
@@ -228,7 +228,7 @@ Result<Shelves::Answer> Shelves::ask_and_wait(One& shelf, char what, std::span<c
   std::string text = fmt::format("{}{} ", number, what);
   for (const std::string& name : names) text += name + "\n";
   const std::span<const int> descriptors(&descriptor, descriptor >= 0 ? 1 : 0);
-  const auto closer = std::make_shared<os::Closer>();  // of what one tenant has
+  const auto closer = std::make_shared<os::Closer>();  // the descriptors are one tenant's
   const SystemClock clock;
   const Monotonic until = clock.now() + patience;
   const auto failed = [&](const Error& why) {

@@ -80,7 +80,7 @@ class ShelvesTest : public testing::Test {
     EXPECT_TRUE(shelves.put(name, file_with(name).get())) << name;
   }
 
-  /// All that there are.
+  /// Signals every shelf that there is.
   void signal_shelves(int number) {
     for (const pid_t pid : os::children_of(kernel_, ::getpid()))
       ASSERT_TRUE(kernel_.send_signal(kernel_.pidfd_open(pid).value(), number));
@@ -211,7 +211,7 @@ TEST_F(ShelvesTest, ASilentOneIsToldAgainWhatToDropAndNothingThatCameSince) {
   signal_shelves(SIGSTOP);
   bool is_dropped = false;
   queue.drop("t/", [&] { is_dropped = true; });
-  put_one("t/b");  // on another shelf: that one did not answer in time
+  put_one("t/b");  // put on another shelf: that one did not answer in time
   EXPECT_FALSE(is_dropped);
   signal_shelves(SIGCONT);
   until_idle();

@@ -127,7 +127,7 @@ void Supervisor::hear() {
 bool Supervisor::hear_one() {
   auto received = notify_.receive(Milliseconds(0));
   if (!received) return false;
-  // Whom an agent before has left behind says nothing.
+  // Processes that an agent before has left behind say nothing here.
   if (received->sender != pid_) return true;
   const std::string state(reinterpret_cast<const char*>(received->bytes.data()), received->bytes.size());
   const std::string name = value_in(state, "FDNAME");
@@ -153,8 +153,8 @@ void Supervisor::hear_of_life(const std::string& state) {
   if (value_in(state, "WATCHDOG_USEC") == "0") watchdog_.signs_end();
 }
 
-/// What it said before counts, however late we are. One that hangs is killed as others kill it: it writes
-/// nothing down, and what is kept is what it has kept so far.
+/// Words that it said before count, however late we are. One that hangs is killed as others kill it: it
+/// writes nothing down, and what is kept is what it has kept so far.
 void Supervisor::look() {
   hear();
   if (!watchdog_.hangs(SystemClock().now())) return;
@@ -172,7 +172,7 @@ bool Supervisor::has_room_for(const std::string& name) const {
   return kept_.size() < descriptors_max && bytes <= names_bytes_max;
 }
 
-/// What it said last counts as well.
+/// The last words of the agent count as well.
 void Supervisor::ended() {
   hear();
   watchdog_.signs_end();

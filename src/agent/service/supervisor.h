@@ -19,16 +19,17 @@
 
 namespace firebreak::agent {
 
-/// What a service told its manager, as sd_notify(3) writes it: NAME=VALUE, one a line.
+/// Returns the value of a name that a service told its manager, as sd_notify(3) writes it: NAME=VALUE, one a
+/// line.
 std::string value_in(const std::string& state, const std::string& name);
 
-/// Whether a descriptor may be kept under that name: as systemd has it, and without spaces. Another one would
-/// cut off those behind it where the next agent gets them.
+/// True when a descriptor may be kept under that name: as systemd has it, and without spaces. Another one
+/// would cut off those behind it where the next agent gets them.
 bool may_be_a_name(const std::string& name);
 
 class Supervisor {
  public:
-  /// As many as systemd's FileDescriptorStoreMax= in our unit.
+  /// Largest number, as systemd's FileDescriptorStoreMax= in our unit.
   static constexpr std::size_t descriptors_max = 4096;
   /// The next agent gets their names in one variable, and Linux starts nobody with one of 128 KiB.
   static constexpr std::size_t names_bytes_max = std::size_t{120} << 10;
@@ -45,8 +46,8 @@ class Supervisor {
                                                     std::optional<KeptDescriptors> kept = {});
   ~Supervisor();
 
-  /// Until the agent ends in good order, is told to end through us, or cannot even start; returns its exit
-  /// status.
+  /// Runs until the agent ends in good order, is told to end through us, or cannot even start; returns its
+  /// exit status.
   Result<int> run();
 
  private:
@@ -90,7 +91,7 @@ class Supervisor {
   os::Fd pidfd_;
   Monotonic started_{};
   mps::Backoff backoff_{Milliseconds(10), Milliseconds(5000), std::chrono::seconds(30)};
-  bool was_ready_ = false;  ///< once: then its failures are worth another try
+  bool was_ready_ = false;  ///< the agent was ready once: then its failures are worth another try
   bool ending_ = false;
   int status_ = 0;
 };

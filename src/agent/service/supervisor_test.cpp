@@ -102,19 +102,19 @@ TEST_F(SupervisorTest, WhoKeptTooMuchIsStartedAgainWithPartOfIt) {
   EXPECT_THAT(content("state"), testing::MatchesRegex("started with 0\nstarted with 6[0-9][0-9]\n"));
 }
 
-/// Also where it was told so before it ever was up.
+/// The agent may have been told so before it ever was up.
 TEST_F(SupervisorTest, WhoMakesRoomForTheNextIsFollowedByIt) {
   EXPECT_EQ(run("keep one, leave, exit 0").value(), 0);
   EXPECT_EQ(content("state"), "started with 0\nstarted with 1: one holds one\n");
 }
 
-/// By SIGKILL, since it is stopped and no other signal reaches it; it has kept what it had kept.
+/// The signal is SIGKILL, since the agent is stopped and no other reaches it; it has kept what it had kept.
 TEST_F(SupervisorTest, WhoHangsIsKilledAndFollowedByTheNextOne) {
   EXPECT_EQ(run("keep one, ready, hang, exit 0", Milliseconds(100)).value(), 0);
   EXPECT_EQ(content("state"), "started with 0\nstarted with 1: one holds one\n");
 }
 
-/// As often as it hangs, as one that dies.
+/// An agent that hangs is followed as often as one that dies.
 TEST_F(SupervisorTest, WhoHangsAgainIsFollowedAgain) {
   EXPECT_EQ(run("keep one, ready, hang, keep two, ready, hang, exit 0", Milliseconds(100)).value(), 0);
   EXPECT_EQ(content("state"),

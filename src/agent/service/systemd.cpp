@@ -25,7 +25,7 @@ namespace firebreak::agent {
 namespace {
 
 constexpr const char* manager_name = "org.freedesktop.systemd1";
-/// Where systemd itself listens for root, also on a machine without a D-Bus daemon.
+/// The address where systemd itself listens for root, also on a machine without a D-Bus daemon.
 constexpr const char* manager_address = "unix:path=/run/systemd/private";
 
 constexpr const char* manager_path = "/org/freedesktop/systemd1";
@@ -34,7 +34,7 @@ constexpr const char* manager_interface = "org.freedesktop.systemd1.Manager";
 constexpr std::uint64_t answer_timeout_us = 2'000'000;
 constexpr Milliseconds process_timeout{5'000};
 constexpr Milliseconds between_process_looks{5};
-/// As this service has them (packaging/firebreakd.service): the memory killer takes others first, and a
+/// The limits are this service's (packaging/firebreakd.service): the memory killer takes others first, and a
 /// daemon has a descriptor for each of its clients.
 constexpr int out_of_memory_score = -900;
 constexpr std::uint64_t descriptors_max = 65'536;
@@ -58,7 +58,7 @@ Status open_bus(Bus& bus) {
   return failed < 0 ? Status(os::fail_errno("reach systemd", -failed)) : Status();
 }
 
-/// Of systemd's words to this service alone.
+/// True for systemd's words to this service alone.
 bool is_this_services(std::string_view name) {
   constexpr std::array<std::string_view, 6> all = {"NOTIFY_SOCKET", "WATCHDOG_PID",   "WATCHDOG_USEC",
                                                    "INVOCATION_ID", "JOURNAL_STREAM", "SYSTEMD_EXEC_PID"};
@@ -159,7 +159,7 @@ Status start_unit(sd_bus* bus, const std::string& unit, const ApartService& serv
   return start.close().add("a(sa(sv))", 0).call("start the service " + unit);
 }
 
-/// Of a service that is being started.
+/// Returns the process of a service that is being started.
 Result<pid_t> process_of(sd_bus* bus, const std::string& unit) {
   char* path = nullptr;
   if (const int made = ::sd_bus_path_encode("/org/freedesktop/systemd1/unit", unit.c_str(), &path); made < 0)
@@ -202,7 +202,7 @@ class Systemd final : public ServiceManager {
 
   const std::map<std::string, os::Fd>& descriptors() override {
     char** names = nullptr;
-    // From now on no program that we start, and no second call, finds any.
+    // Programs that we start, and a second call, find none from now on.
     const int count = ::sd_listen_fds_with_names(1, &names);
     for (int i = 0; i < count; ++i) {
       names_.add(names[i]);
@@ -216,7 +216,7 @@ class Systemd final : public ServiceManager {
   Status keep(const std::string& name, int descriptor) override {
     if (!somebody_listens()) return nobody_keeps();
     if (auto room = names_.room_for(std::span(&name, 1)); !room) return room;
-    // Without FDPOLL=0 a descriptor whose poll says "hung up" would be dropped.
+    // The option FDPOLL=0 keeps systemd from dropping a descriptor whose poll says "hung up".
     const std::string state = fmt::format("FDSTORE=1\nFDNAME={}\nFDPOLL=0", name);
     const int sent = ::sd_pid_notify_with_fds(0, 0, state.c_str(), &descriptor, 1);
     if (sent < 0) return os::fail_errno("have " + name + " kept", -sent);
@@ -242,7 +242,7 @@ class Systemd final : public ServiceManager {
         .call("make the unit " + unit);
   }
 
-  /// Of others' services systemd wants to be asked by root.
+  /// Requests about others' services are root's with systemd.
   bool can_start_apart() override { return os::is_root() && is_of_a_service(); }
 
   Result<pid_t> start_apart(const ApartService& service) override {
@@ -251,7 +251,7 @@ class Systemd final : public ServiceManager {
     const std::string unit = service.name + ".service";
     if (auto started = start_unit(bus.get(), unit, service); !started) return propagate(started);
     auto pid = process_of(bus.get(), unit);
-    // In place of its start, where that still waits: a child of ours takes its place.
+    // The unit's start is stopped where it still waits: a child of ours takes its place.
     if (!pid)
       (void)ManagerCall(bus.get(), "StopUnit").add("ss", unit.c_str(), "replace").call("stop " + unit);
     return pid;
@@ -263,7 +263,7 @@ class Systemd final : public ServiceManager {
 
   std::optional<Nanoseconds> ends_the_silent_after() override {
     std::uint64_t limit_us = 0;
-    // From now on no program that we start takes it for its own.
+    // Programs that we start do not take it for their own from now on.
     if (::sd_watchdog_enabled(1, &limit_us) > 0) limit_ = std::chrono::microseconds(limit_us);
     return limit_;
   }
@@ -285,7 +285,7 @@ class Systemd final : public ServiceManager {
   }
 
   KeptNames names_;
-  std::map<std::string, os::Fd> descriptors_;  ///< that nobody has taken yet
+  std::map<std::string, os::Fd> descriptors_;  ///< descriptors that nobody has taken yet
   std::optional<Nanoseconds> limit_;
 };
 

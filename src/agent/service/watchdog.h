@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Whether a service hangs, by the signs of life that it gives. Pure.
+/// Judges whether a service hangs, by the signs of life that it gives. Pure.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace firebreak::agent {
 class Watchdog {
  public:
   static constexpr int looks = 5;
-  static constexpr int longest = 16;  ///< that limit, times
+  static constexpr int longest = 16;  ///< largest multiple of that limit
   static constexpr int forgets = 30;  ///< the same
 
   /// `limit`: of silence; 0: it may be silent for ever.
@@ -37,11 +37,11 @@ class Watchdog {
     looked_ = now;
     if (is_up_ && now - came_up_ >= forgets * first_limit_) limit_ = first_limit_;
   }
-  /// It will give none any more.
+  /// The service will give no sign any more.
   void signs_end() { is_up_ = false; }
-  /// It is killed for its silence. The next one may be silent for twice as long: where a turn takes that time
-  /// because there is so much to do, it is not killed again and again. One that has lived for long has shown
-  /// that it does not.
+  /// Notes that the service is killed for its silence. The next one may be silent for twice as long: where a
+  /// turn takes that time because there is so much to do, it is not killed again and again. One that has
+  /// lived for long has shown that it does not.
   void gives_up() {
     signs_end();
     limit_ = std::min(2 * limit_, longest * first_limit_);

@@ -61,7 +61,7 @@ TEST_F(WatchdogTest, TheNextOneHasTwiceAsLongAndNoneMoreThanSixteenTimes) {
   }
 }
 
-/// It has shown that its turns do not take that long.
+/// The service has shown that its turns do not take that long.
 TEST_F(WatchdogTest, AfterOneThatHasLivedForLongTheNextIsMissedAsSoonAsTheFirst) {
   watchdog_.came_up(now_);
   EXPECT_TRUE(hangs_within(limit));
@@ -77,7 +77,7 @@ TEST_F(WatchdogTest, AfterOneThatHasLivedForLongTheNextIsMissedAsSoonAsTheFirst)
   EXPECT_EQ(watchdog_.limit(), limit);
 }
 
-/// It may wait for its driver all day. Signs that it gives meanwhile do not begin anything.
+/// The service may wait for its driver all day. Signs that it gives meanwhile do not begin anything.
 TEST_F(WatchdogTest, WhoIsNotUpYetIsNotMissed) {
   watchdog_.started();
   EXPECT_FALSE(hangs_within(100 * limit));

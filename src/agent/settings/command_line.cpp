@@ -16,7 +16,7 @@
 namespace firebreak::agent {
 namespace {
 
-/// What becomes of tenants.
+/// Adds the options about tenants.
 void add_tenant_options(CLI::App& app, CommandLine& options) {
   app.set_version_flag("--version", "firebreakd " + platform::version());
   app.add_option("--config", options.configuration,
@@ -83,7 +83,7 @@ void add_tenant_options(CLI::App& app, CommandLine& options) {
       ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{1} << 30));
 }
 
-/// What there is for them.
+/// Adds the options about the machine.
 void add_machine_options(CLI::App& app, CommandLine& options) {
   app.add_flag(
       "--sparse", options.sparse,
@@ -103,7 +103,7 @@ void add_machine_options(CLI::App& app, CommandLine& options) {
   app.add_option("--memory-mib", options.limits.memory_mib,
                  "Of device memory, for each tenant of which `firebreak run` says nothing else")
       ->check(CLI::Range(1U, 1U << 30));
-  // What it asked for is so by itself now; who has it in a unit file need not take it out.
+  // The option asked for what is so by itself now; a unit file that has it need not change.
   app.add_flag("--keep-domains")->group("");
   auto* supervised =
       app.add_flag("--supervised", options.supervised,
@@ -144,7 +144,7 @@ void add_machine_options(CLI::App& app, CommandLine& options) {
       ->capture_default_str();
 }
 
-/// What is of one start, and what agents say to programs that they start.
+/// Options of one start, and those that agents give to programs that they start.
 constexpr std::array not_in_a_file = {"config",           "check", "help",          "version",
                                       "supervised",       "shelf", "rights-keeper", "privileged-helper",
                                       "second-supervisor"};
@@ -172,7 +172,7 @@ Result<std::vector<std::string>> arguments_of(const CLI::App& app, const std::st
   return arguments;
 }
 
-/// Those of the file that the command line does not have itself.
+/// Returns those of the file that the command line does not have itself.
 Result<std::vector<std::string>> arguments_of_file(const CLI::App& app, const CommandLine& told) {
   const auto text = os::RealKernel().read_file(told.configuration);
   if (!text && text.error().code == ErrorCode::NotFound && !told.check) {
@@ -198,7 +198,7 @@ std::optional<std::string> read_file_too(CLI::App& app, int argument_count, char
   if (!all) return to_string(all.error());
   const std::string path = into.configuration;
   all->insert(all->end(), arguments + 1, arguments + argument_count);
-  std::ranges::reverse(*all);  // as CLI11 takes it
+  std::ranges::reverse(*all);  // the order that CLI11 takes
   into = {};
   try {
     app.parse(std::move(*all));

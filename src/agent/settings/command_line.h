@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What firebreakd is told on its command line, and in the file that it names there.
+/// The options of firebreakd, from its command line and from the file that it names there.
 #pragma once
 
 #include <cstddef>

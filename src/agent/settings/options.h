@@ -20,28 +20,30 @@ namespace firebreak::agent {
 
 struct AgentOptions {
   std::string socket_path;
-  Environment tenant_environment;  ///< what every tenant needs besides its domain's, e.g. the driver to load
-  std::string version = {};        ///< of this agent, for the status
+  Environment tenant_environment;     ///< variables that every tenant needs besides its domain's, e.g. the
+                                      ///< driver to load
+  std::string version = {};           ///< version of this agent, for the status
   std::vector<MachineGpu> gpus = {};  ///< the machine's, as NVML counts them; empty: they are not known
-  /// Whether spares work on this machine; none: nobody asks for them.
+  /// Says whether spares work on this machine; none: nobody asks for them.
   std::optional<guard::ProbeResult> spare_test = {};
   std::string guard_test =
-      "not tested";  ///< whether the guard works on this machine (shared/guard_page/probe_result.h)
-  abi::StrayPolicy strays = abi::StrayPolicy::End;  ///< of tenants of which the operator says nothing else
-  /// Each stray block of 2 MiB takes memory, so with more of them a tenant is ended that was only to be told
-  /// of.
+      "not tested";  ///< says whether the guard works on this machine (shared/guard_page/probe_result.h)
+  abi::StrayPolicy strays = abi::StrayPolicy::End;  ///< policy for tenants of which the operator says nothing
+                                                    ///< else
+  /// Largest number of stray blocks, each of which takes 2 MiB of memory: with more of them a tenant is ended
+  /// that was only to be told of.
   std::uint64_t stray_blocks_max = 64;
-  /// Between SIGTERM and SIGKILL, for a tenant that strayed: what it would save is nonsense.
+  /// Time between SIGTERM and SIGKILL, for a tenant that strayed: what it would save is nonsense.
   Milliseconds stray_grace{100};
-  /// And for one whose `firebreak run` was told to end.
+  /// Time for a tenant whose `firebreak run` was told to end.
   Milliseconds end_grace{2000};
   /// How long a dead client's address space is held for its last kernels (0: nothing is held); and for work
   /// that is known to run on.
   Milliseconds hold{5'000};
   Milliseconds longest_hold{30'000};
-  /// And of an active whose standby waits to take over, for work that is known to run.
+  /// Time for an active whose standby waits to take over, for work that is known to run.
   Milliseconds fence_wait{50};
-  mps::ClientLimits limits = {};  ///< of tenants of which the operator says nothing else
+  mps::ClientLimits limits = {};  ///< limits for tenants of which the operator says nothing else
   /// How long a tenant's memory outlives its last process, unless it has finished: who is started anew goes
   /// on.
   Milliseconds lease{30'000};
@@ -53,25 +55,27 @@ struct AgentOptions {
   Milliseconds stands_by_without{10'000};
   /// How long the MPS server of a standby is looked for before that counts as ready without.
   Milliseconds server_patience{20'000};
-  std::uint64_t descriptors_max = 0;  ///< of ours; beyond them nobody is let in. 0: nobody counts them
-  std::uint64_t quota_bytes = 0;      ///< of each tenant's memory in the vault; 0: no limit
+  std::uint64_t descriptors_max = 0;  ///< largest number of our descriptors; beyond it nobody is let in. 0:
+                                      ///< nobody counts them
+  std::uint64_t quota_bytes = 0;      ///< limit of each tenant's memory in the vault; 0: none
   std::vector<std::string> shelf_command = {};  ///< starts one (agent/service/shelf.h)
   /// How long the others of a domain whose kernel raised an exception have to leave it; 0: it falls at once.
   Milliseconds park{0};
-  /// Until a new agent has looked whether a server without clients is to be replaced: the parking client
+  /// Time until a new agent has looked whether a server without clients is to be replaced: the parking client
   /// would be one.
   Milliseconds first_parking_client{2'500};
   std::string parking_client = {};                     ///< the program (program/parking_client/main.cpp)
-  std::size_t dumps_bytes_max = std::size_t{1} << 30;  ///< what all core dumps may take of our memory
-  std::string dump_directory = {};  ///< where tenants' core dumps go, and what is known of them
-  /// Where tenants' processes come, and who may (agent/loop/server.h). Empty: to socket_path, as operators
-  /// do.
+  std::size_t dumps_bytes_max = std::size_t{1} << 30;  ///< limit of our memory for all core dumps
+  std::string dump_directory = {};  ///< folder of tenants' core dumps, and of what is known of them
+  /// Socket of tenants' processes, and who may come (agent/loop/server.h). Empty: they come to socket_path,
+  /// as operators do.
   std::string tenants_socket_path = {};
   std::size_t clients_of_user_max = 4096;  ///< connections of all its tenants' clients
-  std::size_t tenants_of_user_max = 64;    ///< of who comes by the tenants' socket
+  std::size_t tenants_of_user_max = 64;    ///< largest number of one user's tenants, of who comes by the
+                                           ///< tenants' socket
   os::SocketGroup operator_group = {};
   os::SocketGroup tenant_group = {};
-  /// Where who only looks comes, and who may. Empty: nowhere.
+  /// Socket of who only looks, and who may. Empty: there is none.
   std::string observers_socket_path = {};
   os::SocketGroup observer_group = {};
 

@@ -9,7 +9,7 @@ Status not_in_that_role(const char* what) {
   return fail(ErrorCode::InvalidArgument, fmt::format("{} is not for a process in this role", what));
 }
 
-/// What was asked for is written down first: who has been answered relies on it.
+/// The request is written down before it is answered: who has been answered relies on it.
 void Answers::give(Connection& connection, const Status& status, const abi::Done& done) {
   records_.save_for(connection);
   if (status) {

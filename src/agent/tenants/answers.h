@@ -19,9 +19,9 @@ class Answers {
 
   /// `done`: what is answered where it went well.
   void give(Connection& connection, const Status& status, const abi::Done& done = {});
-  /// For what a process asks again, under the same number, when the agent ended before it answered.
+  /// Answers a process that asks again, under the same number, when the agent ended before it answered.
   void give_once(Connection& connection, const Status& status);
-  /// It was answered so, by us or by an agent before.
+  /// True when it was answered so, by us or by an agent before.
   bool is_done(const Connection& connection) const;
 
  private:

@@ -10,7 +10,7 @@ namespace {
 
 using nlohmann::json;
 
-/// In the order of the enumerations. Words of before stay: curves go by them.
+/// The order is that of the enumerations. Words of earlier versions stay: curves go by them.
 constexpr std::array<const char*, Counts::classes> class_words = {
     "mmu_replayable", "mmu_non_replayable", "sm", "termination", "device", "unknown"};
 constexpr std::array<const char*, Counts::outcomes> outcome_words = {"contained", "parked", "failed_over",

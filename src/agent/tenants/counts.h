@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What an agent and those before it have counted, for whoever draws curves of it (firebreak-exporter). Pure.
+/// The counts of an agent and of those before it, for whoever draws curves of them (firebreak-exporter).
+/// Pure.
 #pragma once
 
 #include <array>
@@ -15,7 +16,7 @@
 
 namespace firebreak::agent {
 
-/// What a fault did to tenants that had not caused it.
+/// The outcome of a fault for tenants that had not caused it.
 enum class FaultOutcome {
   Contained,   ///< nothing
   Parked,      ///< its domain is held, so that they can leave it
@@ -23,7 +24,7 @@ enum class FaultOutcome {
   Lost,        ///< somebody ended, and nobody went on
 };
 
-/// By what a promoted standby's predecessor was known to write no more.
+/// The proof that a promoted standby's predecessor writes no more.
 enum class Fence {
   Xid,       ///< the driver has reset its domain
   Exit,      ///< its end
@@ -34,7 +35,8 @@ enum class Fence {
 /// Times, by upper bounds that never change: a curve over several agents needs the same ones.
 struct DurationCounts {
   static constexpr std::array bounds_s = {0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0};
-  std::array<std::uint64_t, bounds_s.size() + 1> counts{};  ///< each time in one; the last one has the rest
+  std::array<std::uint64_t, bounds_s.size() + 1> counts{};  ///< counts, each time in one of them; the last
+                                                            ///< one has the rest
   std::uint64_t sum_us = 0;
 
   void add(Nanoseconds time);
@@ -54,7 +56,7 @@ struct PastFault {
   std::string outcome;
   std::string domain;              ///< empty: of none
   std::string culprit;             ///< a tenant, or "process 7"; empty: nobody is named
-  std::string what;                ///< in the words of who told of it
+  std::string what;                ///< text in the words of who told of it
   std::string control_group = {};  ///< the culprit's; empty: not known
   friend bool operator==(const PastFault&, const PastFault&) = default;
 };
@@ -69,10 +71,11 @@ struct Counts {
 
   std::uint64_t agent_starts = 0;
   std::array<std::array<std::uint64_t, outcomes>, classes> faults{};
-  std::uint64_t known_culprits = 0;  ///< of faults
+  std::uint64_t known_culprits = 0;  ///< faults whose culprit is known
   std::uint64_t unknown_culprits = 0;
   std::array<std::uint64_t, fences> promotions{};
-  DurationCounts promotion_times;  ///< from the promotion until the agent heard of the first kernel's end
+  DurationCounts promotion_times;  ///< times from the promotion until the agent heard of the first kernel's
+                                   ///< end
   std::map<std::string, RestartCounts> domain_restarts;
   std::vector<PastFault> past_faults;  ///< the last ones, in their order
 
@@ -85,10 +88,10 @@ struct Counts {
   friend bool operator==(const Counts&, const Counts&) = default;
 };
 
-/// As `firebreak status --json` has it, and as it is kept for the next agent: each series by its words, also
-/// where it is 0.
+/// Writes counts as `firebreak status --json` has them, and as they are kept for the next agent: each series
+/// by its words, also where it is 0.
 nlohmann::json to_json(const Counts& counts);
-/// What is missing or no number counts as 0; series that are not known here are left out.
+/// Reads counts; one that is missing or no number counts as 0; series that are not known here are left out.
 Counts counts_in(const nlohmann::json& in);
 
 }  // namespace firebreak::agent

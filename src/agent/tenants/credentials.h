@@ -14,12 +14,12 @@
 
 namespace firebreak::agent {
 
-/// Whose a tenant is, and by what its processes are known: a token that `firebreak run` gets for the tenant
-/// that it starts and passes on. A tenant for which nobody asked for one, since its processes were started by
-/// hand, has none; then its user tells them.
+/// The owner of a tenant, and what its processes are known by: a token that `firebreak run` gets for the
+/// tenant that it starts and passes on. A tenant for which nobody asked for one, since its processes were
+/// started by hand, has none; then its user tells them.
 class Credentials {
  public:
-  /// Of that user from now on, where it is nobody's yet.
+  /// Makes the tenant that user's from now on, where it is nobody's yet.
   void claim(const std::string& tenant, uid_t user);
   /// None: nobody knows the tenant, or an agent before 0.8 kept it.
   std::optional<uid_t> owner_of(const std::string& tenant) const;
@@ -28,10 +28,10 @@ class Credentials {
 
   /// The tenant's, made where it has none.
   Result<std::string> token_of(const std::string& tenant);
-  /// Whether who comes with that token may be one of the tenant's processes. Takes as long whatever the token
+  /// True when a peer with that token may be one of the tenant's processes. Takes as long whatever the token
   /// is.
   bool admit(const std::string& tenant, std::string_view token, const Asking& who) const;
-  /// As another agent kept it.
+  /// Restores what another agent kept.
   void restore(const std::string& tenant, std::string token, std::optional<uid_t> owner);
   /// Empty: it has none.
   std::string known_token_of(const std::string& tenant) const;

@@ -4,8 +4,8 @@
 namespace firebreak::agent {
 namespace {
 
-/// Of one pair at an event: of its active, which may have finished as well, of a standby that stands by
-/// because of that, and of one that is given up.
+/// Largest number of steps of one pair at an event: of its active, which may have finished as well, of a
+/// standby that stands by because of that, and of one that is given up.
 constexpr std::size_t most_steps = 4;
 constexpr std::size_t most_told_of_a_step = pair::Actions::most + 2;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What follows from an event for all tenants that it concerns, as a pure function: no clock, no I/O. And in
-/// which order: the promotions of all of them, then signals and timers, then what is told. Whoever waits for
+/// Decides what follows from an event for all tenants that it concerns, as a pure function: no clock, no I/O.
+/// The order is: the promotions of all of them, then signals and timers, then what is told. Whoever waits for
 /// a promotion waits for nothing else, so nothing here allocates (Effects keeps its storage).
 #pragma once
 
@@ -18,10 +18,10 @@ namespace firebreak::agent {
 /// One of a tenant's two processes. What is viewed outlives the decision.
 struct Half {
   std::string_view domain;
-  bool is_there = false;  ///< it runs, or is dead and held for its last kernel
+  bool is_there = false;  ///< the process runs, or is dead and held for its last kernel
 };
 
-/// What decisions need to know of a tenant. `pair` is where its pair stands, before and after.
+/// The facts about a tenant that decisions need. `pair` is where its pair stands, before and after.
 struct TenantFacts {
   pair::State pair;
   Half active;
@@ -32,8 +32,8 @@ struct TenantFacts {
 /// A detector has seen a fault in that domain.
 struct FaultSeen {
   std::string_view domain;
-  pair::EventType means = pair::EventType::DangerSeen;  ///< to an active there
-  bool ends_clients = false;                            ///< of that domain, all of them
+  pair::EventType means = pair::EventType::DangerSeen;  ///< meaning for an active there
+  bool ends_clients = false;                            ///< the event ends all clients of that domain
 };
 /// Something may have happened in that domain.
 struct DangerSeen {
@@ -46,9 +46,9 @@ struct ClientsLost {
 /// A process has ended, and nobody keeps its GPU address space; its half is there no more.
 struct Exited {
   static constexpr std::size_t nobody = SIZE_MAX;
-  std::size_t tenant = nobody;  ///< whose active or standby it was
+  std::size_t tenant = nobody;  ///< tenant whose active or standby it was
   abi::Role role = abi::Role::Active;
-  bool has_left = false;             ///< in good order, by its own word
+  bool has_left = false;             ///< the process left in good order, by its own word
   std::string_view endangered = {};  ///< the domain that it may take along; empty: none
 };
 /// Something that concerns one tenant.
@@ -56,10 +56,11 @@ struct OfTenant {
   std::size_t tenant = 0;
   pair::EventType event{};
 };
-/// It was taken up from another agent, which may not have done all that follows from where its pair stands.
+/// A tenant that was taken up from another agent, which may not have done all that follows from where its
+/// pair stands.
 struct TakenUp {
   std::size_t tenant = 0;
-  std::uint32_t promoted_epoch = 0;  ///< as its shared page says
+  std::uint32_t promoted_epoch = 0;  ///< epoch that its shared page says
 };
 using Happening = std::variant<FaultSeen, DangerSeen, ClientsLost, Exited, OfTenant, TakenUp>;
 
@@ -74,7 +75,7 @@ struct Act {
   pair::ActionType type{};
   std::int64_t deadline_ms = 0;
   std::uint32_t epoch = 0;
-  std::string_view why;  ///< of an end, in static text
+  std::string_view why;  ///< reason of an end, in static text
 };
 
 /// Something to tell people of.
@@ -82,9 +83,9 @@ struct Told {
   enum class What { Action, Phase, StoodBy };
   What what{};
   std::size_t tenant = 0;
-  pair::Action action = {};    ///< of an Action: Promote, BeginEpoch, or one that tells
-  std::uint32_t epoch = 0;     ///< then
-  pair::EventType cause = {};  ///< of a Phase, and of a promotion
+  pair::Action action = {};    ///< action: Promote, BeginEpoch, or one that tells
+  std::uint32_t epoch = 0;     ///< epoch of that moment
+  pair::EventType cause = {};  ///< cause of a Phase, and of a promotion
   pair::Phase before = {};
   pair::Phase after = {};
 };
@@ -95,7 +96,7 @@ struct Effects {
   std::vector<Act> acts;
   std::vector<Told> told;
 
-  /// So that a decision about so many tenants allocates nothing.
+  /// Reserves room, so that a decision about so many tenants allocates nothing.
   void reserve(std::size_t tenants);
   void clear();
 };

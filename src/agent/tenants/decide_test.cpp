@@ -119,7 +119,7 @@ constexpr std::array events_of_one = {pair::EventType::ActiveJoined,    pair::Ev
                                       pair::EventType::ActiveStoodDown, pair::EventType::Resumed,
                                       pair::EventType::DeadlinePassed};
 
-/// Some tenants, and which of them are fenced: what really is, whatever their pairs believe.
+/// A model of some tenants, and which of them are fenced: what really is, whatever their pairs believe.
 class Model {
  public:
   explicit Model(std::uint64_t seed) : random_(seed), tenants_(1 + random_() % 6), fenced_(tenants_.size()) {}
@@ -150,7 +150,7 @@ class Model {
     }
   }
 
-  /// Of an exit the half is there no more.
+  /// After an exit half of the pair is there no more.
   Happening any() {
     switch (random_() % 6) {
       case 0: {
@@ -183,7 +183,7 @@ class Model {
     return Exited{tenant, role, random_() % 4 == 0, random_() % 2 == 0 ? half.domain : std::string_view()};
   }
 
-  /// As the agent lets it happen.
+  /// Lets it happen as the agent would.
   Happening of_one(std::size_t tenant) {
     TenantFacts& facts = tenants_[tenant];
     const pair::EventType event = events_of_one[random_() % events_of_one.size()];

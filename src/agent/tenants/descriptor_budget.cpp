@@ -11,14 +11,14 @@
 namespace firebreak::agent {
 namespace {
 
-/// For status, for who joins, and for what an MPS domain needs while it is started again.
+/// Descriptors for status, for who joins, and for what an MPS domain needs while it is started again.
 constexpr std::uint64_t reserve = 32;
 /// Its connection and that of who started it; four pidfds (ours, its exit's, UVM's, the guard's); two event
 /// queues of UVM's; duplicates of four descriptors of the GPU's.
 constexpr std::uint64_t of_a_process = 12;
 /// Its page, its listening socket, and the connection of who keeps the pair.
 constexpr std::uint64_t of_a_tenant = 3;
-/// What is held of one that is gone.
+/// Descriptors that are held of a process that is gone.
 constexpr std::uint64_t of_the_dead = 6;
 constexpr std::uint64_t of_a_pair = of_a_tenant + 2 * of_a_process;
 
@@ -43,7 +43,8 @@ bool DescriptorBudget::is_promised(const std::string& tenant) const {
   return at_.tenants.contains(tenant) || at_.placements.has(tenant);
 }
 
-/// What was promised, and what is really used where somebody is let in: an estimate may be wrong.
+/// Both count: what was promised, and what is really used where somebody is let in, since an estimate may be
+/// wrong.
 Status DescriptorBudget::room_for(const std::string& whom, std::uint64_t promise,
                                   std::uint64_t at_once) const {
   if (limit_ == 0) return {};

@@ -32,7 +32,8 @@ class DescriptorBudget {
   /// `limit`: of ours; 0: nobody counts them.
   DescriptorBudget(Knows knows, std::uint64_t limit) : at_(knows), limit_(limit) {}
 
-  /// Those that are open now are promised to nobody, but for `kept`, which are counted with their tenants.
+  /// Begins: descriptors that are open now are promised to nobody, but for `kept`, which are counted with
+  /// their tenants.
   void begin(std::size_t kept);
 
   DescriptorUse use() const;
@@ -40,7 +41,7 @@ class DescriptorBudget {
   Status room_for_process_of(const std::string& tenant) const;
   Status room_for_allocation(const std::string& name) const;
   Status room_for_client(const std::string& tenant) const;
-  /// It is a tenant, or one that comes.
+  /// True when it is a tenant, or one that comes.
   bool is_promised(const std::string& tenant) const;
 
  private:

@@ -15,12 +15,12 @@ namespace {
 
 using nlohmann::json;
 
-/// Of the text. An agent reads all from `oldest_version` on; a field that may be missing counts for nothing.
-/// It goes up only where an older agent would misread what a newer one writes.
+/// Version of the text. An agent reads all from `oldest_version` on; a field that may be missing counts for
+/// nothing. It goes up only where an older agent would misread what a newer one writes.
 constexpr int version = 2;
 constexpr int oldest_version = 2;
-/// Of the file: "FFBKEPT2", as bytes. Its last byte goes up where the places lie otherwise. The seven before
-/// it stay for ever, so that an older agent knows that a newer one was there.
+/// Magic of the file: "FFBKEPT2", as bytes. Its last byte goes up where the places lie otherwise. The seven
+/// before it stay for ever, so that an older agent knows that a newer one was there.
 constexpr std::uint64_t magic = 0x325450454b424646;
 constexpr int number_in(std::uint64_t its_magic) { return static_cast<int>(its_magic >> 56) - '0'; }
 
@@ -329,7 +329,7 @@ Status KeptDocument::write(std::string_view text) {
   auto& places = mapping_.as<File>()->places;
   const std::uint64_t newest = std::max(places[0].sequence, places[1].sequence);
   Place& place = places[places[0].sequence == newest ? 1 : 0];
-  place.sequence = 0;  // not whole until all of it is there
+  place.sequence = 0;  // the place is not whole until all of it is there
   place.size_bytes = text.size();
   std::memcpy(place.text, text.data(), text.size());
   place.checksum = checksum_of(newest + 1, text);

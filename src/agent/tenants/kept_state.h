@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What an agent needs of the one before it, and how it is written down: a document for each tenant and one
-/// for all, in memory files that outlive the process. The service manager keeps their descriptors and those
-/// of the tenants' pages; shelves (agent/service/shelves.h) have the tenants' memory and their clients'
+/// The state that an agent needs of the one before it, and how it is written down: a document for each tenant
+/// and one for all, in memory files that outlive the process. The service manager keeps their descriptors and
+/// those of the tenants' pages; shelves (agent/service/shelves.h) have the tenants' memory and their clients'
 /// connections.
 #pragma once
 
@@ -42,7 +42,7 @@ struct KeptAllocation {
 struct KeptProcess {
   pid_t pid = 0;
   std::string domain;
-  bool has_left = false;  ///< it is dead, and in no role any more
+  bool has_left = false;  ///< the process is dead, and in no role any more
   hold::Traces traces;
   std::set<std::string> known_in = {};  ///< domains (Process::known_in()); agents before kept none
   friend bool operator==(const KeptProcess&, const KeptProcess&) = default;
@@ -57,9 +57,9 @@ struct KeptTenant {
   Member active;
   Member standby;
   Member old_active;
-  std::vector<KeptProcess> processes = {};  ///< those of which anything is to be kept
+  std::vector<KeptProcess> processes = {};  ///< processes of which anything is to be kept
   std::vector<KeptAllocation> allocations;
-  std::vector<std::uint64_t> connections = {};  ///< of its clients, by their ids
+  std::vector<std::uint64_t> connections = {};  ///< connections of its clients, by their ids
   std::uint64_t last_connection = 0;            ///< the highest id ever given
   std::optional<uid_t> owner = {};              ///< none: agents before 0.8 kept none
   friend bool operator==(const KeptTenant&, const KeptTenant&) = default;
@@ -69,11 +69,11 @@ struct KeptTenant {
 struct KeptServer {
   std::string domain;
   pid_t pid = 0;
-  std::string start_time;  ///< as /proc/PID/stat tells it (os::start_time)
+  std::string start_time;  ///< start time as /proc/PID/stat tells it (os::start_time)
   friend bool operator==(const KeptServer&, const KeptServer&) = default;
 };
 
-/// Where a process was told to run that nobody has adopted yet.
+/// The place where a process was told to run that nobody has adopted yet.
 struct KeptPlacement {
   std::string tenant;
   abi::Role role = abi::Role::Active;
@@ -84,7 +84,7 @@ struct KeptPlacement {
   friend bool operator==(const KeptPlacement&, const KeptPlacement&) = default;
 };
 
-/// What is no single tenant's.
+/// The part of the state that is no single tenant's.
 struct KeptCommon {
   std::vector<KeptServer> servers;
   std::vector<KeptPlacement> placements;
@@ -114,9 +114,9 @@ class KeptText {
 
 std::string encode_common(const KeptCommon& common);
 
-/// Whether any of these documents is of a newer agent than this one, or of so new a one that not even its
-/// file is known: then Unsupported, with what to do. Nothing is changed, and a descriptor that is no document
-/// counts for nothing.
+/// Checks whether any of these documents is of a newer agent than this one, or of so new a one that not even
+/// its file is known: then Unsupported, with what to do. Nothing is changed, and a descriptor that is no
+/// document counts for nothing.
 Status check_versions(const std::map<std::string, os::Fd>& descriptors);
 
 /// Protocol: it is none of ours, or of another version. An older one lacks fields: they are as if nothing had
@@ -136,7 +136,7 @@ class KeptDocument {
   static Result<KeptDocument> open(os::Fd file);
 
   int descriptor() const { return file_.get(); }
-  /// What is mapped can be written without it.
+  /// Closes the descriptor; what is mapped can be written without it.
   void close_descriptor() { file_.reset(); }
   /// ResourceExhausted: longer than bytes_max.
   Status write(std::string_view text);
@@ -150,19 +150,19 @@ class KeptDocument {
   os::Mapping mapping_;
 };
 
-/// Under which the service manager keeps what.
+/// Names under which the service manager keeps documents and pages.
 std::string document_name();
 std::string tenant_document_name(const std::string& tenant);
 /// Empty: that is no tenant's document.
 std::string tenant_of_document(const std::string& name);
 std::string page_name(const std::string& tenant);
-/// And a shelf. All of a tenant's begin with its folder.
+/// Names of shelves' entries. All of a tenant's begin with its folder.
 std::string shelf_folder(const std::string& tenant);
 std::string memory_name(const std::string& tenant, const std::string& allocation);
 std::string listener_name(const std::string& tenant);
 std::string connection_name(const std::string& tenant, std::uint64_t id);
 
-/// Out of what was kept; none where it was not.
+/// Takes a descriptor out of what was kept; none where it was not.
 os::Fd take_descriptor(std::map<std::string, os::Fd>& descriptors, const std::string& name);
 
 }  // namespace firebreak::agent

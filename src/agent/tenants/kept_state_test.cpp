@@ -136,7 +136,7 @@ TEST(KeptText, IsThereOnlyWhereSomethingHasChanged) {
   EXPECT_TRUE(text.update(tenant, some_memory(3), clients));
 }
 
-/// As many of everything as there can be, with the longest names.
+/// The tenant has as many of everything as there can be, with the longest names.
 TEST(KeptState, TheLargestTenantFits) {
   const std::string longest(abi::name_bytes_max, 'n');
   KeptTenant tenant = some_tenant();

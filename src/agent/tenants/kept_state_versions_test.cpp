@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What agents of other versions kept, as the bytes that they left: an older one's is read, a newer one's is
-/// known to be that, and stays as it is.
+/// Tests with documents that agents of other versions kept, as the bytes that they left: an older one's is
+/// read, a newer one's is known to be that, and stays as it is.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,11 +15,11 @@ using testing::HasSubstr;
 
 constexpr std::string_view magic_of_today = "FFBKEPT2";
 constexpr std::string_view magic_of_tomorrow = "FFBKEPT3";
-/// Where the first of the two places has its text; and the size of a file.
+/// Offset of the text in the first of the two places; and the size of a file.
 constexpr std::size_t text_at = 32;
 constexpr std::size_t file_bytes = 8 + 2 * (24 + KeptDocument::bytes_max);
 
-/// Of a tenant, by an agent of commit 974391c.
+/// Document of a tenant, by an agent of commit 974391c.
 constexpr std::string_view tenant_by_the_last_version =
     R"({"active":{"attempt":"first","done":7,"domain":"a","image":"4096:8192","memory_mib":1024,"pid":4)"
     R"(1,"sm_percent":25,"start_time":"1234567"},"connections":[7],"ended_by_us":true,"epoch":7,"last_c)"
@@ -31,7 +31,7 @@ constexpr std::string_view tenant_by_the_last_version =
     R"(oined","strays":"report","token":"0123","version":2,"allocations":[{"address":87960930222080,"me)"
     R"(mory":"weights","name":"weights-0","size_bytes":4096}]})";
 constexpr std::uint64_t checksum_by_the_last_version = 0xba854dc3255f72d4;
-/// By one of before 0.7, which kept less.
+/// Document by an agent of before 0.7, which kept less.
 constexpr std::string_view tenant_by_an_older_version =
     R"({"active":{"domain":"a","memory_mib":1024,"pid":41,"sm_percent":25,"start_time":"1234567"},"conn)"
     R"(ections":[7],"ended_by_us":true,"epoch":7,"last_connection":9,"name":"llm","old_active":{"domain)"
@@ -40,7 +40,7 @@ constexpr std::string_view tenant_by_an_older_version =
     R"("strays":"report","token":"0123","version":2,"allocations":[{"address":87960930222080,"memory":")"
     R"(weights","name":"weights-0","size_bytes":4096}]})";
 constexpr std::uint64_t checksum_by_an_older_version = 0xcf72ed1364c9e501;
-/// What is no tenant's, by one that is still to come.
+/// Document that is no tenant's, by an agent that is still to come.
 constexpr std::string_view common_by_the_next_version =
     R"({"placements":[],"servers":[],"version":3,"what_nobody_knows":[1]})";
 constexpr std::uint64_t checksum_by_the_next_version = 0x55fe7d454ae4e3fd;
@@ -123,7 +123,7 @@ TEST(KeptVersions, ANewerFileIsToldByItsFirstBytes) {
   EXPECT_EQ(check("document", std::move(small)).error().code, ErrorCode::Unsupported);
 }
 
-/// Nor what is torn, nor what is no document by its name.
+/// Torn documents count for nothing either, nor what is no document by its name.
 TEST(KeptVersions, WhatIsNoneCountsForNothing) {
   EXPECT_TRUE(check("document", std::move(os::create_memory_file("other", 4096).value())));
   EXPECT_TRUE(check("document", std::move(os::create_memory_file("other", 1).value())));

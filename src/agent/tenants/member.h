@@ -14,18 +14,18 @@ namespace firebreak::agent {
 /// process.
 struct Member {
   pid_t pid = 0;
-  std::string start_time;  ///< as /proc/PID/stat tells it (os::start_time)
+  std::string start_time;  ///< start time as /proc/PID/stat tells it (os::start_time)
   std::string image;       ///< os::image_of when it joined: what a child of its fork() has as well
   std::string domain;      ///< the MPS domain that it was placed in
   mps::ClientLimits limits = {};
   /// The number of its last request that was carried out: asked again by another agent, it is not done again.
   std::uint64_t done = 0;
-  std::string attempt = {};      ///< of its join (abi::Join)
+  std::string attempt = {};      ///< attempt of its join (abi::Join)
   std::uint64_t connection = 0;  ///< 0: has not joined, or hung up; another one under the next agent
   friend bool operator==(const Member&, const Member&) = default;
 };
 
-/// By which the shared page names it: of those that live, nobody else has that one.
+/// Returns the number by which the shared page names it: of those that live, nobody else has that one.
 inline std::uint32_t member_number(const Member& member) { return static_cast<std::uint32_t>(member.pid); }
 
 }  // namespace firebreak::agent

@@ -9,7 +9,8 @@
 namespace firebreak::agent {
 namespace {
 
-/// They are written into one document, and are there for the moment between the question and the start.
+/// Largest number that is kept. They are written into one document, and are there for the moment between the
+/// question and the start.
 constexpr std::size_t most_kept_placements = 256;
 
 /// Behind "a is ".
@@ -51,7 +52,7 @@ Result<std::string> Placements::spare_domain_for(const std::string& domain) cons
 }
 
 Result<abi::Placed> Placements::put(Placement placement, uid_t user, std::uint32_t agent_returns_ms) {
-  forget(placement.connection);  // with the token, where that was of the same tenant
+  forget(placement.connection);  // the token stays, where that was of the same tenant
   at_.credentials.claim(placement.tenant, user);
   auto token = at_.credentials.token_of(placement.tenant);
   if (!token) return propagate(token);
@@ -105,7 +106,7 @@ void Placements::add_pipes(std::uint64_t connection, const std::vector<std::stri
   if (found != placements_.end()) found->pipes.insert(found->pipes.end(), pipes.begin(), pipes.end());
 }
 
-/// With the token of whom nothing else is known.
+/// Forgets a placement, with the token of a tenant of which nothing else is known.
 void Placements::forget(std::uint64_t connection) {
   std::set<std::string> gone;
   std::erase_if(placements_, [&](const Placement& each) {
@@ -150,7 +151,7 @@ std::vector<KeptPlacement> Placements::kept() const {
   return kept;
 }
 
-/// Without those who were adopted before that was written down.
+/// Restores them, without those who were adopted before that was written down.
 void Placements::restore(const std::vector<KeptPlacement>& kept, Milliseconds lease,
                          std::function<void()> is_over) {
   for (const KeptPlacement& each : kept) {
@@ -186,7 +187,7 @@ Result<std::string> Placements::domain_for(const std::string& tenant, abi::Role 
   return choose_domain(sites, {role, domain_of_half(tenant, role), gpu});
 }
 
-/// Of the tenant's process in the other role, also where that is still to come.
+/// Returns the domain of the tenant's process in the other role, also where that is still to come.
 std::string Placements::domain_of_half(const std::string& tenant, abi::Role role) const {
   const abi::Role other = role == abi::Role::Active ? abi::Role::Standby : abi::Role::Active;
   if (Tenant* found = at_.tenants.find(tenant)) {

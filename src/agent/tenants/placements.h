@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Who is told to run where, and with how much of the GPU.
+/// Placement: who is told to run where, and with how much of the GPU.
 #pragma once
 
 #include <cstdint>
@@ -19,14 +19,15 @@
 
 namespace firebreak::agent {
 
-/// Where a process was told to run that has not come yet.
+/// The place where a process was told to run that has not come yet.
 struct Placement {
-  std::uint64_t connection = 0;  ///< that asked; 0: the agent before was asked
+  std::uint64_t connection = 0;  ///< connection that asked; 0: the agent before was asked
   std::string tenant;
   abi::Role role = abi::Role::Active;
   std::string domain;
   mps::ClientLimits limits;
-  std::string spare_domain = {};  ///< of its spare driver instance; empty: it has none, or has been started
+  std::string spare_domain = {};  ///< domain of its spare driver instance; empty: it has none, or has been
+                                  ///< started
   std::vector<std::string> pipes = {};  ///< that were made for its core dumps
   std::set<std::string> known_in =
       {};  ///< the domains that the agent has told it; of who was told nothing none
@@ -48,37 +49,39 @@ class Placements {
     std::function<bool(pid_t pid, const std::string& domain)> is_known_in = [](pid_t, const std::string&) {
       return true;
     };
-    /// After an exception MPS takes a domain for well whose clients run on (Parking::is_to_fall()).
+    /// True for a domain that MPS takes for well after an exception, whose clients run on
+    /// (Parking::is_to_fall()).
     std::function<bool(const std::string& domain)> is_to_fall = [](const std::string&) { return false; };
   };
   explicit Placements(Knows knows) : at_(std::move(knows)) {}
 
-  /// Where it would run. InvalidArgument: there is no such tenant or limit. Also as choose_domain()
+  /// Chooses where it would run. InvalidArgument: there is no such tenant or limit. Also as choose_domain()
   /// (agent/domains/placement.h).
   Result<Placement> choose(std::uint64_t connection, const abi::Place& request) const;
-  /// In the place of that connection's before. The tenant is that user's where it is nobody's yet.
-  /// `agent_returns_ms`: how long it waits for the next agent.
+  /// Puts a placement in the place of that connection's before. The tenant is that user's where it is
+  /// nobody's yet. `agent_returns_ms`: how long it waits for the next agent.
   Result<abi::Placed> put(Placement placement, uid_t user, std::uint32_t agent_returns_ms);
   /// Of its core dumps, for who comes to it; they go where nobody does.
   void add_pipes(std::uint64_t connection, const std::vector<std::string>& pipes);
-  /// Where such a process runs that has come now: where it was told to, however the domains are by now. One
-  /// that was told nothing, as in a container, runs in the domain whose pipe directory it has; where that is
-  /// none of ours, it is taken to run where it would be told to.
+  /// Returns where such a process runs that has come now: where it was told to, however the domains are by
+  /// now. One that was told nothing, as in a container, runs in the domain whose pipe directory it has; where
+  /// that is none of ours, it is taken to run where it would be told to.
   Placement take(const std::string& tenant, abi::Role role, const std::string& pipe_directory = {});
   /// The connection is gone: nobody comes.
   void forget(std::uint64_t connection);
 
-  /// Whether such a process was told to come, on that connection or by the agent before.
+  /// True when such a process was told to come, on that connection or by the agent before.
   bool was_told(std::uint64_t connection, const std::string& tenant, abi::Role role) const;
   /// How many processes of that tenant were told to come.
   std::size_t count(const std::string& tenant) const;
-  /// Whether one was.
+  /// True when one was told to.
   bool has(const std::string& tenant) const;
   /// Tenants that are none yet.
   std::set<std::string> coming() const;
 
   std::vector<KeptPlacement> kept() const;
-  /// Those that another agent kept, for as long as `lease`; then they are forgotten, and `is_over` is called.
+  /// Restores those that another agent kept, for as long as `lease`; then they are forgotten, and `is_over`
+  /// is called.
   void restore(const std::vector<KeptPlacement>& kept, Milliseconds lease, std::function<void()> is_over);
 
  private:
@@ -92,7 +95,7 @@ class Placements {
 
   Knows at_;
   std::vector<Placement> placements_;
-  os::Watch lease_;  ///< of those whose connection was another agent's
+  os::Watch lease_;  ///< lease of those whose connection was another agent's
 };
 
 }  // namespace firebreak::agent

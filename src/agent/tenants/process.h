@@ -25,43 +25,45 @@
 namespace firebreak::agent {
 
 enum class ProcessState {
-  Starting,  ///< it is followed, and has not joined
-  Running,   ///< it has joined, or is a client that nobody has placed
+  Starting,  ///< the process is followed, and has not joined
+  Running,   ///< the process has joined, or is a client that nobody has placed
   // Parked (its work saved, nothing of it on the GPU) would stand here: from Running, and back.
   Ending,  ///< the agent ends it in good order
-  Dying,   ///< it is dead, and its last kernels may still run
+  Dying,   ///< the process is dead, and its last kernels may still run
   Gone,    ///< nothing of it is left; it is in no table any more
 };
 
-/// Whether a process in state `from` may come to state `to`. The same state is no step.
+/// True when a process in state `from` may come to state `to`. The same state is no step.
 bool may_become(ProcessState from, ProcessState to);
 const char* to_string(ProcessState state);
 
-/// As /proc/PID/stat tells it (os::start_time); empty: it is gone, or does not let itself be looked at.
+/// Returns the start time as /proc/PID/stat tells it (os::start_time); empty: it is gone, or does not let
+/// itself be looked at.
 std::string start_time_of(os::Kernel& kernel, pid_t pid);
-/// Whether the process that started then has the number still, or one that does not let itself be looked at.
+/// True when the process that started then has the number still, or one that does not let itself be looked
+/// at.
 bool may_be_there(os::Kernel& kernel, pid_t pid, const std::string& start_time);
 
-/// Of a /proc/PID/cgroup: the longest path, since a machine may have several hierarchies in which it is
-/// nowhere special. Empty: it is longer than longest_control_group_bytes, or of bytes that no name of a
-/// container has.
+/// Returns the group in a /proc/PID/cgroup: the longest path, since a machine may have several hierarchies in
+/// which it is nowhere special. Empty: it is longer than longest_control_group_bytes, or of bytes that no
+/// name of a container has.
 std::string control_group_in(const std::string& proc_cgroup);
 inline constexpr std::size_t longest_control_group_bytes = 512;
 
 /// A client of one of our domains that nobody has placed there.
 struct Stranger {
-  std::string name;  ///< as the kernel shows it
+  std::string name;  ///< name as the kernel shows it
   std::string user;  ///< its number
   std::string came;  ///< how, as far as is known, in words
 };
 
-/// What is known of one that is Dying.
+/// The knowledge of a process that is Dying.
 struct Remainder {
   bool has_left = false;  ///< its tenant goes on without it; else the pair waits for its last kernel
   std::shared_ptr<const guard::GuardView> guard = nullptr;
-  bool harmless = false;       ///< it had nothing on the GPU: MPS took it off, or it said so
-  std::string others = {};     ///< who else keeps its address space, as told last; empty: nobody
-  std::set<pid_t> ended = {};  ///< by us, since they do
+  bool harmless = false;       ///< the process had nothing on the GPU: MPS took it off, or it said so
+  std::string others = {};     ///< others who keep its address space, as told last; empty: nobody does
+  std::set<pid_t> ended = {};  ///< processes that we ended, since they keep it
 };
 
 /// Belongs to the loop's thread.
@@ -86,12 +88,13 @@ class Process {
   const std::set<std::string>& known_in() const { return known_in_; }
   /// domain(), where it is known there; else empty.
   std::string known_domain() const { return is_known_in(domain_) ? domain_ : std::string(); }
-  /// It works there from now on, with its spare driver instance.
+  /// Moves the process: it works there from now on, with its spare driver instance.
   void move_to(const std::string& domain) { domain_ = domain; }
   /// The only one of ours but for the detectors', which know no Process; who keeps it may outlive this
   /// object.
   const std::shared_ptr<const os::Fd>& pidfd() const { return pidfd_; }
-  /// As it was when the agent came to know it: containers are found by it. Empty: not known.
+  /// Returns the group as it was when the agent came to know the process: containers are found by it. Empty:
+  /// not known.
   const std::string& control_group() const { return control_group_; }
   ProcessState state() const { return state_; }
   bool is_ending() const { return state_ == ProcessState::Ending; }
@@ -105,7 +108,7 @@ class Process {
 
   std::uint64_t adopter = 0;  ///< the connection that brought it; 0: it came by itself, or to an agent before
   std::optional<Stranger> stranger;
-  os::Watch look;  ///< at one that has hung up
+  os::Watch look;  ///< look at a process that has hung up
   Remainder remainder;
 
  private:
@@ -113,14 +116,14 @@ class Process {
   std::string tenant_;
   std::string domain_;
   std::set<std::string> known_in_;
-  std::shared_ptr<const os::Fd> pidfd_;  ///< to none: it was dead when the agent came
+  std::shared_ptr<const os::Fd> pidfd_;  ///< none where the process was dead when the agent came
   std::string control_group_;
   ProcessState state_ = ProcessState::Starting;
   std::shared_ptr<OrderlyEnd> end_;
 };
 
-/// All that are followed, or dead and not gone. A number may be of a dead one and of a living one at once.
-/// Belongs to the loop's thread.
+/// All processes that are followed, or dead and not gone. A number may be of a dead one and of a living one
+/// at once. Belongs to the loop's thread.
 class Processes {
  public:
   /// The only place where the agent opens a process that it follows; in the place of a living one before.
@@ -133,21 +136,21 @@ class Processes {
   /// Null: there is none. Until it is taken.
   Process* living(pid_t pid) const { return find(living_, pid); }
   Process* dying(pid_t pid) const { return find(dying_, pid); }
-  /// Also of one that is gone and held; empty: it has none.
+  /// Returns the tenant, also of a process that is gone and held; empty: it has none.
   std::string tenant_of(pid_t pid) const;
-  /// Also of one that is Gone, until as many others are as are remembered: a fault is told after its
-  /// culprit's end.
+  /// Returns the group, also of a process that is Gone, until as many others are as are remembered: a fault
+  /// is told after its culprit's end.
   std::string control_group_of(pid_t pid) const;
   static constexpr std::size_t most_remembered = 256;
   bool knows(pid_t pid) const { return living(pid) != nullptr || dying(pid) != nullptr; }
-  /// In the order of their numbers.
+  /// Returns them in the order of their numbers.
   std::vector<Process*> all_living() const { return all(living_); }
   std::vector<Process*> all_dying() const { return all(dying_); }
   std::size_t dying_count() const { return dying_.size(); }
 
-  /// It has ended, and is Dying, in the place of one of that number.
+  /// Notes that the process has ended: it is Dying, in the place of one of that number.
   Process& die(pid_t pid);
-  /// It is Gone, and the caller's. Null: there is none.
+  /// Takes a process that is Gone; it is the caller's. Null: there is none.
   std::unique_ptr<Process> take_living(pid_t pid) { return take(living_, pid); }
   std::unique_ptr<Process> take_dying(pid_t pid) { return take(dying_, pid); }
 
@@ -159,7 +162,8 @@ class Processes {
 
   Table living_;
   Table dying_;
-  std::deque<std::pair<pid_t, std::string>> gone_;  ///< with their control groups, the last one first
+  std::deque<std::pair<pid_t, std::string>> gone_;  ///< processes that are gone with their control groups,
+                                                    ///< the last one first
 };
 
 }  // namespace firebreak::agent

@@ -40,7 +40,7 @@ TEST(ProcessLife, EndsGoneFromEachState) {
       }
     }
     EXPECT_TRUE(reached.contains(Gone)) << to_string(from);
-    // And from no other state is there no way on.
+    // The last state is the one from which no way goes on.
     bool goes_on = false;
     for (const ProcessState to : all_states) goes_on |= may_become(from, to);
     EXPECT_EQ(goes_on, from != Gone) << to_string(from);

@@ -13,13 +13,13 @@
 
 namespace firebreak::agent {
 
-/// What happened, for who carries out the rest. Tenants by the index at which they were looked at.
+/// The result of an event, for who carries out the rest. Tenants by the index at which they were looked at.
 struct Decided {
   Effects effects;
   std::vector<Tenant*> tenants;
   struct Promoted {
     std::int64_t at_ns = 0;
-    std::uint64_t committed = 0;  ///< by its predecessor: the step that it begins with
+    std::uint64_t committed = 0;  ///< step that its predecessor committed: it begins there
   };
   std::vector<Promoted> promoted;  ///< one for each of effects.promotions
 };
@@ -29,13 +29,13 @@ class Promoter {
  public:
   explicit Promoter(const Clock& clock) : clock_(clock) {}
 
-  /// From now on an event of so many tenants allocates nothing before the last promotion.
+  /// Reserves room, so that an event of so many tenants allocates nothing before the last promotion.
   void reserve(std::size_t tenants);
 
   /// Returns its index. The tenant lives until what was decided is carried out.
   std::size_t look_at(Tenant& tenant, bool standby_is_warm);
-  /// When it returns whoever is promoted has been woken, and tenants stand where they stand from now on. To
-  /// be given back() when it has been carried out.
+  /// Decides. When it returns whoever is promoted has been woken, and tenants stand where they stand from now
+  /// on. To be given back() when it has been carried out.
   Decided decide(const Happening& happening);
   void give_back(Decided decided);
 

@@ -12,7 +12,7 @@ namespace {
 /// A domain's fault that is known from elsewhere, for Xids that name one of its clients: they come up to
 /// 153 ms after UVM's event.
 constexpr Milliseconds confirms_for{1000};
-/// Those of one second: the driver prints no more of them.
+/// Largest number within one second: the driver prints no more of them.
 constexpr std::size_t most_unplaced = 64;
 /// The driver takes a client apart once nobody has its descriptors any more: some have them for 30 s
 /// (--longest-hold-s).
@@ -46,7 +46,7 @@ bool RecentFaults::is_confirmed(std::string_view domain, fault::FaultClass fault
   return is_recent(last_sure_, domain) || (is_of_memory && is_recent(last_memory_, domain));
 }
 
-/// For as long as a pair would wait for its last word.
+/// A fault lasts as long as a pair would wait for its last word.
 Nanoseconds RecentFaults::lasts(std::string_view domain) const {
   const auto last = last_.find(domain);
   if (last == last_.end()) return Nanoseconds(0);

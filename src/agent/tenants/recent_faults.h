@@ -29,29 +29,30 @@ class RecentFaults {
   void note(const std::string& domain, Confirms confirms);
   /// UVM's event was that of a copy engine, which ends its own client alone: the event does not tell.
   void take_memory_fault_back(const std::string& domain);
-  /// What was noted of that domain was none.
+  /// Forgets what was noted of that domain: it was no fault.
   void forget(const std::string& domain);
-  /// Whether that domain has one, of which somebody was sure a moment ago, that one of this class may be.
+  /// True when that domain has one, of which somebody was sure a moment ago, that one of this class may be.
   bool is_confirmed(std::string_view domain, fault::FaultClass fault_class) const;
-  /// For how long the last one of that domain is still under way; not positive: it has passed.
+  /// Returns for how long the last one of that domain is still under way; not positive: it has passed.
   Nanoseconds lasts(std::string_view domain) const;
 
-  /// It names a process of which nobody knows, as the server of a domain's first client. False: it names
-  /// none that is there, or too many wait.
+  /// Puts off a fault that names a process of which nobody knows, as the server of a domain's first client.
+  /// False: it names none that is there, or too many wait.
   bool put_off(const fault::Fault& fault);
-  /// Those that named that process before it was known as a server, and are not too old.
+  /// Takes those that named that process before it was known as a server, and are not too old.
   std::vector<fault::Fault> take_of_server(pid_t server);
 
   /// A client of that domain has ended. The driver's line that names it may come after that.
   void note_end(pid_t pid, const std::string& domain);
-  /// Where a client was that has ended a moment ago; empty: nobody of that number has, or it is another's.
+  /// Returns where a client was that has ended a moment ago; empty: nobody of that number has, or it is
+  /// another's.
   std::string domain_of_ended(pid_t pid) const;
 
  private:
   using Times = std::map<std::string, Monotonic, std::less<>>;
   struct Unplaced {
     fault::Fault fault;
-    std::string start_time;  ///< of the process that it names
+    std::string start_time;  ///< start time of the process that it names
   };
 
   struct Ended {
@@ -64,8 +65,8 @@ class RecentFaults {
 
   const Clock& clock_;
   os::Kernel& kernel_;
-  Times last_;         ///< of a domain
-  Times last_sure_;    ///< of a domain, from who does not mistake it
+  Times last_;         ///< last fault of a domain
+  Times last_sure_;    ///< last fault of a domain, from who does not mistake it
   Times last_memory_;  ///< the same, of those that confirm memory faults alone
   std::vector<Unplaced> unplaced_;
   std::map<pid_t, Ended> ended_;

@@ -11,7 +11,7 @@
 namespace firebreak::agent {
 namespace {
 
-/// Of a process: a document has room for so many. More are very many children.
+/// Largest number of a process's traces: a document has room for so many. More are very many children.
 constexpr std::size_t most_kept_traces = 256;
 
 }  // namespace
@@ -110,7 +110,7 @@ void Records::save(const Tenant& tenant) {
     spdlog::error("{}", to_string(written.error()));
 }
 
-/// Without what is kept beside it.
+/// Returns the tenant without what is kept beside it.
 KeptTenant Records::kept_of(const Tenant& tenant) const {
   KeptTenant kept;
   kept.name = tenant.name();
@@ -127,7 +127,7 @@ KeptTenant Records::kept_of(const Tenant& tenant) const {
   return kept;
 }
 
-/// Those in a role, and the dead that are in none any more.
+/// Returns the processes in a role, and the dead that are in none any more.
 std::vector<KeptProcess> Records::kept_processes_of(const Tenant& tenant) const {
   std::vector<KeptProcess> kept;
   const auto add = [&](pid_t pid, const std::string& domain, bool has_left) {

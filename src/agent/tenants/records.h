@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What the agent writes down, for the next one: a document for each tenant and one for all
+/// The records that the agent writes for the next one: a document for each tenant and one for all
 /// (agent/tenants/kept_state.h), which the service manager keeps.
 #pragma once
 
@@ -42,31 +42,32 @@ class Records {
   /// `returns_within`: how long processes wait for the next agent.
   Records(Knows knows, Milliseconds returns_within) : at_(knows), returns_within_(returns_within) {}
 
-  /// What the agent before wrote down, out of all that was kept; these documents are written on.
+  /// Takes up what the agent before wrote down, out of all that was kept; these documents are written on.
   KeptCommon take_up_common(std::map<std::string, os::Fd>& descriptors);
-  /// All whose document can be read.
+  /// Takes up every tenant whose document can be read.
   std::vector<KeptTenant> take_up_tenants(std::map<std::string, os::Fd>& descriptors);
-  /// From now on it is written down. False: nobody keeps anything for us, as for an agent that was started
+  /// Begins to write everything down. False: nobody keeps anything for us, as for an agent that was started
   /// by hand.
   bool begin();
 
   void save();
   void save(const Tenant& tenant);
-  /// And all else that is no single tenant's.
+  /// Saves the rest, which is no single tenant's.
   void save_counts() { save_common(); }
-  /// What a tenant's process asked for, which changes that tenant alone.
+  /// Saves what a tenant's process asked for, which changes that tenant alone.
   void save_for(const Connection& connection);
   /// Its document is written anew whatever it holds.
   void forget_text_of(const std::string& tenant);
   void forget(const std::string& tenant);
-  /// It is to be no more, and a shelf is told so: until it has heard it the next agent tells it, too.
+  /// Notes that it is to be no more, and that a shelf is told so: until it has heard it the next agent tells
+  /// it, too.
   void leaves(const std::string& tenant);
   void has_left(const std::string& tenant);
 
   /// Nothing is kept from now on, nor is what was: there is to be no next agent.
   void end();
 
-  /// Whether what is kept of a new tenant has room.
+  /// Checks whether what is kept of a new tenant has room.
   Status room_for_tenant(const std::string& tenant) const;
   /// Something that is no document.
   void keep(const std::string& name, int descriptor);
@@ -77,7 +78,7 @@ class Records {
  private:
   struct TenantDocument {
     KeptDocument document;
-    KeptText text;  ///< of what it holds
+    KeptText text;  ///< text of what it holds
   };
 
   void save_common();
@@ -89,7 +90,7 @@ class Records {
   std::optional<KeptDocument> document_;  ///< none: nobody keeps anything for us
   std::map<std::string, TenantDocument> tenant_documents_;
   std::optional<KeptCommon> written_common_;
-  std::multiset<std::string> leaving_;  ///< once for each that was of that name
+  std::multiset<std::string> leaving_;  ///< names that leave, once for each that was of that name
 };
 
 }  // namespace firebreak::agent

@@ -97,7 +97,7 @@ void Tally::on_incident(const fault::Incident& incident) {
     return signal.conclusive && fault::ends_group(signal);
   });
   for (const fault::Fault& signal : incident.signals) {
-    // Who has ended before the first word of it came.
+    // A process may have ended before the first word of it came.
     if (signal.tenant && fault::is_departure(signal)) fault.affected.insert(*signal.tenant);
     fault.names_exception |= signal.source == fault::FaultSource::CoreDump;
   }
@@ -107,8 +107,8 @@ void Tally::on_incident(const fault::Incident& incident) {
   count_decided();
 }
 
-/// What the driver says as a parked domain falls, long after the exception: that fault is counted by itself.
-/// Another exception has a name of its own, and is one more.
+/// True for what the driver says as a parked domain falls, long after the exception: that fault is counted by
+/// itself. Another exception has a name of its own, and is one more.
 bool Tally::is_aftermath(std::uint64_t id, const Fault& fault) const {
   const auto found = parked_.find(fault.domain);
   if (found == parked_.end() || found->second.incident == id) return false;
@@ -181,7 +181,7 @@ bool Tally::has_ended(const std::string& tenant) const {
   return its == nullptr || its->active.pid == 0;
 }
 
-/// Where nobody is named one of those that ended has caused it: that is no loss of anybody else's.
+/// The culprit is one of those that ended where nobody is named: that is no loss of anybody else's.
 FaultOutcome Tally::outcome_of(const Fault& fault) const {
   if (fault.is_contained) return FaultOutcome::Contained;
   bool has_failed_over = false;
@@ -198,7 +198,7 @@ FaultOutcome Tally::outcome_of(const Fault& fault) const {
   return has_failed_over ? FaultOutcome::FailedOver : FaultOutcome::Contained;
 }
 
-/// Who ended while its domain was held has left it.
+/// A process that ended while its domain was held has left it.
 bool Tally::is_lost(const Fault& fault, const std::string& tenant) const {
   if (fault.is_parked) return fault.fallen.contains(tenant);
   return fault.ends_domain || has_ended(tenant);

@@ -30,9 +30,10 @@ class Tally {
     const Tenants& tenants;
   };
   struct Callbacks {
-    /// It is parked, and has not fallen yet.
+    /// True when the domain is parked, and has not fallen yet.
     std::function<bool(const std::string& domain)> is_held;
-    /// That process has a spare driver instance elsewhere, and may go on there after its domain has fallen.
+    /// True when that process has a spare driver instance elsewhere, and may go on there after its domain has
+    /// fallen.
     std::function<bool(pid_t pid)> can_outlive;
     /// Empty: not known.
     std::function<std::string(pid_t pid)> control_group_of;
@@ -43,7 +44,7 @@ class Tally {
 
   /// Goes on from what agents before have counted. Once, also where that is nothing.
   void begin(Counts before);
-  /// With the restarts of the domains, which count them themselves.
+  /// Returns the counts with the restarts of the domains, which count them themselves.
   Counts counts() const;
 
   /// One that is new, has changed, or is closed: then it is counted, as soon as nobody is in doubt who was in
@@ -69,11 +70,11 @@ class Tally {
     bool is_parked = false;
     bool has_fallen = false;       ///< its domain, which was parked
     std::set<std::string> fallen;  ///< tenants, with it
-    bool ends_domain = false;      ///< with whoever is in it, also who has not noticed yet
+    bool ends_domain = false;      ///< the fault ends whoever is in the domain, also who has not noticed yet
     bool names_exception = false;  ///< a core dump does
     Monotonic first_seen{};
   };
-  /// From an exception in a domain that is parked until what its fall brings has been told.
+  /// The time from an exception in a domain that is parked until what its fall brings has been told.
   struct Parked {
     std::uint64_t incident = 0;
     Monotonic since{};
@@ -102,15 +103,15 @@ class Tally {
   Knows at_;
   Callbacks callbacks_;
   Counts counts_;
-  std::map<std::uint64_t, Fault> open_;        ///< by the incident's id
-  std::vector<Fault> closed_;                  ///< not counted yet
+  std::map<std::uint64_t, Fault> open_;        ///< open faults by the incident's id
+  std::vector<Fault> closed_;                  ///< closed faults that are not counted yet
   std::map<std::string, Parked> parked_;       ///< the last time of each domain
   std::map<std::string, Promotion> promoted_;  ///< the last one of each tenant
-  std::set<std::string> promoting_;            ///< whose is under way
-  std::set<std::string> finished_;             ///< in good order, while faults are open
+  std::set<std::string> promoting_;            ///< tenants whose promotion is under way
+  std::set<std::string> finished_;             ///< tenants that finished in good order, while faults are open
 };
 
-/// What a promotion's cause says of its fence.
+/// Returns the fence that a promotion's cause means.
 Fence fence_of(pair::EventType cause);
 
 }  // namespace firebreak::agent

@@ -36,7 +36,7 @@ class TallyTest : public testing::Test {
     tenant.active = member(pid, domain);
     return tenant;
   }
-  /// As the agent does it: the standby is the active by then.
+  /// Promotes as the agent does: the standby is the active by then.
   void promote(Tenant& tenant, const std::string& to, Fence fence = Fence::Xid) {
     clock.advance(Milliseconds(1));
     tenant.old_active = tenant.active;
@@ -52,7 +52,7 @@ class TallyTest : public testing::Test {
     tenant.active.pid = 0;
     move(tenant, Phase::Lost);
   }
-  /// Of an SM in "a", which ends all its clients, by nobody who is known.
+  /// Makes a fault of an SM in "a", which ends all its clients, by nobody who is known.
   fault::Incident sm_fault() {
     fault::Incident incident;
     incident.id = ++last_id;
@@ -76,7 +76,7 @@ class TallyTest : public testing::Test {
     hear(incident);
     close(incident);
   }
-  /// As the agent does it.
+  /// Lets the domain fall as the agent does.
   void fall() {
     tally.fell("a");
     held.clear();

@@ -14,7 +14,7 @@ namespace {
 /// Words of tenants are in it, and a message has an end.
 constexpr std::size_t longest_text_bytes = 4096;
 
-/// What somebody has to look at.
+/// Events at these levels somebody has to look at.
 spdlog::level::level_enum level_of(abi::EventKind what) {
   switch (what) {
     case abi::EventKind::Fault:

@@ -18,7 +18,8 @@ class Teller {
   Teller(const Clock& clock, Server& server, const Credentials& credentials)
       : clock_(clock), server_(server), credentials_(credentials) {}
 
-  /// To what is for `who` to see: of a tenants' connection, what is told of its user's tenants.
+  /// Subscribes a connection to what is for `who` to see: for a tenants' connection, what is told of its
+  /// user's tenants.
   void subscribe(std::uint64_t connection, const Asking& who) {
     subscribers_.insert_or_assign(connection, Asking{who.entrance, who.user});
   }

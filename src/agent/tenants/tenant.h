@@ -26,14 +26,14 @@ namespace firebreak::agent {
 /// people, and nothing is decided by it but what concerns this tenant alone.
 class Tenant {
  public:
-  /// Where a tenant's allocations begin, in every process of it: free on every machine seen so far, and CUDA
+  /// Begin of a tenant's allocations, in every process of it: free on every machine seen so far, and CUDA
   /// grants it.
   static constexpr std::uint64_t arena_base = 0x500000000000;
 
   /// `quota_bytes`: of its memory in the vault; 0: no limit.
   static Result<std::unique_ptr<Tenant>> create(const std::string& name, std::uint64_t quota_bytes);
 
-  /// With the page that an agent before had made. Protocol: it is none.
+  /// Restores a tenant with the page that an agent before had made. Protocol: it is none.
   static Result<std::unique_ptr<Tenant>> restore(const std::string& name, std::uint64_t quota_bytes,
                                                  os::Fd page);
 
@@ -64,7 +64,7 @@ class Tenant {
   void promote(std::uint32_t epoch, std::int64_t now_ns);
   /// The members' part of that.
   void take_turns();
-  /// What the page says; its processes can write it.
+  /// Returns what the page says; its processes can write it.
   std::uint32_t promoted_epoch() const;
   bool was_promoted(const Member& member, std::uint32_t epoch) const;
   /// The same for an active that has joined a lost tenant: whoever was active before is fenced.
@@ -74,9 +74,9 @@ class Tenant {
 
   /// A question to the shelves is under way, about what an agent before had put there.
   void await_answer() { ++awaited_answers_; }
-  /// And has been answered: if it was the last one, what was put off is done.
+  /// Notes an answer: if it was the last one, what was put off is done.
   void answered();
-  /// Whether that is put off, since it needs all these answers; else nobody does it.
+  /// Puts it off, since it needs all these answers; false: it is not put off, and nobody does it.
   bool put_off(std::function<void()> what);
 
   bool empty() const { return active.pid == 0 && standby.pid == 0 && old_active.pid == 0; }
@@ -91,11 +91,11 @@ class Tenant {
   pair::State pair;
   os::Watch deadline;                          ///< the pair's timer
   os::Watch first_step;                        ///< looks for that of whoever was promoted
-  std::string waiting_for;                     ///< what an operator was told; empty: nothing
+  std::string waiting_for;                     ///< the words that an operator was told; empty: nothing
   os::Watch lease;                             ///< runs while it has no process
-  std::optional<Monotonic> unprotected_since;  ///< it serves without a standby
+  std::optional<Monotonic> unprotected_since;  ///< time since which it serves without a standby
   abi::StrayPolicy strays = abi::StrayPolicy::Default;
-  std::string last_stray;    ///< in words; empty: none was seen
+  std::string last_stray;    ///< last stray in words; empty: none was seen
   bool ended_by_us = false;  ///< its end is no word of its own that it has no work under way
 
  private:

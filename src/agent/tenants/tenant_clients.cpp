@@ -45,7 +45,7 @@ void TenantClients::next_connection(Connection& connection, const abi::NextConne
       spdlog::warn("clients of tenant {} wait to be accepted: {}", tenant->name(), to_string(room.error()));
     return at_.answers.give(connection, {});
   }
-  // It is the tenant's once it outlives us.
+  // The socket is the tenant's once it outlives us.
   const auto keep = [this, name = tenant->name()](const ClientConnections::Entry& added,
                                                   std::function<void()> kept) {
     put_away(connection_name(name, added.id), added.descriptor, [this, kept = std::move(kept)] {
@@ -70,7 +70,7 @@ Status TenantClients::room_for_client(const Tenant& tenant) const {
   return at_.budget.room_for_client(tenant.name());
 }
 
-/// It may have waited, and another may be the active one by now.
+/// The question may have waited, and another may be the active one by now.
 void TenantClients::answer_with_client(Connection& connection, const Result<ClientConnections::Entry>& next) {
   if (at_.tenants.of(connection, &Tenant::active) == nullptr)
     return at_.answers.give(connection, not_in_that_role("accept"));
@@ -96,7 +96,7 @@ void TenantClients::release(Connection& connection, const abi::ReleaseConnection
   at_.answers.give_once(connection, {});
 }
 
-/// Until the shelves have said what there is, its connections have their numbers alone.
+/// Connections have their numbers alone until the shelves have said what there is.
 void TenantClients::restore(Tenant& tenant, const KeptTenant& kept) {
   std::vector<std::string> names = {listener_name(kept.name)};
   std::map<std::uint64_t, os::Fd> numbers;
@@ -119,14 +119,14 @@ void TenantClients::restore(Tenant& tenant, const KeptTenant& kept) {
   });
 }
 
-/// What the shelves have of it is not known yet: then it is done later, for who asks now.
+/// True when what the shelves have of it is not known yet: then it is done later, for who asks now.
 bool TenantClients::is_put_off(const Connection& connection, Tenant& tenant,
                                std::function<void(Connection&)> what) {
   return tenant.put_off(
       [this, asker = connection.asker(), what = std::move(what)] { at_.server.handle(asker, what); });
 }
 
-/// It outlives us once it lies on a shelf.
+/// The connection outlives us once it lies on a shelf.
 void TenantClients::put_away(const std::string& name, int descriptor, std::function<void()> done) {
   if (!at_.records.are_kept()) return done();
   at_.shelves.put(name, descriptor, [name, done = std::move(done)](const Status& put) {

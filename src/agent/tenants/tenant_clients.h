@@ -39,11 +39,11 @@ class TenantClients {
   void release(Connection& connection, const abi::ReleaseConnection& request);
   /// Nobody waits for a tenant's next client.
   bool is_idle() const;
-  /// As another agent kept them.
+  /// Restores them as another agent kept them.
   void restore(Tenant& tenant, const KeptTenant& kept);
 
  private:
-  /// Each client costs the agent a descriptor.
+  /// Checks for room: each client costs the agent a descriptor.
   Status room_for_client(const Tenant& tenant) const;
   void answer_with_client(Connection& connection, const Result<ClientConnections::Entry>& next);
   void put_away(const std::string& name, int descriptor, std::function<void()> done);

@@ -25,7 +25,7 @@ void TenantMemory::publish(Connection& connection, const abi::Publish& request,
                            const Descriptors& descriptors) {
   Tenant* tenant = at_.tenants.of(connection, &Tenant::active);
   if (tenant == nullptr) return at_.answers.give_once(connection, not_in_that_role("publish"));
-  // What the shelves have of it may not be known yet: then it is done later, for who asks now.
+  // The shelves may not have said yet what they have of it: then it is done later, for who asks now.
   if (tenant->put_off([=, this, asker = connection.asker()] {
         at_.server.handle(asker, [&](Connection& then) { publish(then, request, descriptors); });
       }))
@@ -54,8 +54,8 @@ Status TenantMemory::take_in(Tenant& tenant, const abi::Publish& request, std::v
   return {};
 }
 
-/// From then on it costs no descriptor of ours; where it cannot be put away it stays. Only then who asked is
-/// answered, and relies on it.
+/// Puts an allocation away, which costs no descriptor of ours from then on; where it cannot be put away it
+/// stays. Only then who asked is answered, and relies on it.
 void TenantMemory::put_away(const Asker& asker, const Tenant& tenant, const vault::Entry& entry) {
   const auto answer_asker = [this, asker] {
     at_.server.handle(asker, [this](Connection& connection) { at_.answers.give_once(connection, {}); });
@@ -149,7 +149,7 @@ void TenantMemory::restore(Tenant& tenant, const KeptTenant& kept) {
   });
 }
 
-/// What was written down, and never came to a shelf, or went with it.
+/// Forgets what was written down, and never came to a shelf, or went with it.
 void TenantMemory::forget_lost(const std::string& tenant, const std::vector<std::string>& allocations,
                                const std::vector<bool>& there) {
   Tenant* found = at_.tenants.find(tenant);
@@ -208,7 +208,7 @@ void TenantMemory::clear_shelf_of(const std::string& tenant) {
 
 void TenantMemory::take_up(const std::vector<std::string>& leaving) {
   for (const std::string& tenant : leaving) {
-    // Of a new one of that name that has something there by now, all of it goes with that.
+    // A new tenant of that name may have something there by now: then all of it goes with that.
     const Tenant* const another = at_.tenants.find(tenant);
     const bool has_something =
         another != nullptr && (!another->vault.entries().empty() || !another->clients.open().empty() ||

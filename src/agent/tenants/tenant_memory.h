@@ -39,23 +39,23 @@ class TenantMemory {
   };
   explicit TenantMemory(Knows knows) : at_(knows) {}
 
-  /// Of one process that wait for a shelf; libfirebreak asks one at a time.
+  /// Largest number of one process's questions that wait for a shelf; libfirebreak asks one at a time.
   static constexpr std::size_t most_questions = 64;
 
   void publish(Connection& connection, const abi::Publish& request, const Descriptors& descriptors);
   void give_allocation(Connection& connection, const abi::GiveAllocation& request);
-  /// To a program of before 0.7, unasked: who numbers its requests asks for what it needs. While all of it is
-  /// still on its way to that process it comes once more, however often this is called.
+  /// Sends them unasked to a program of before 0.7: one that numbers its requests asks for what it needs.
+  /// While all of it is still on its way to that process it comes once more, however often this is called.
   void send_allocations(Connection& connection, const Tenant& tenant);
-  /// As another agent kept it.
+  /// Restores it as another agent kept it.
   void restore(Tenant& tenant, const KeptTenant& kept);
-  /// What the agent before had still to clear away (KeptCommon), once all tenants are there.
+  /// Takes up what the agent before had still to clear away (KeptCommon), once all tenants are there.
   void take_up(const std::vector<std::string>& leaving);
 
-  /// Who was lost may be started anew within the lease, and goes on where it stopped. Who has finished, or
-  /// never had anything, leaves nothing: then there is no such tenant any more.
+  /// Forgets a tenant that leaves nothing: it has finished, or never had anything. A lost one may be started
+  /// anew within the lease, and goes on where it stopped.
   void forget_if_empty(std::string name);
-  /// All tenants, whatever they have: nothing of them is kept any more.
+  /// Forgets all tenants, whatever they have: nothing of them is kept any more.
   void forget_all(const char* why);
 
  private:
@@ -67,7 +67,7 @@ class TenantMemory {
   void clear_shelf_of(const std::string& tenant);
   void sent_to(pid_t pid);
 
-  /// To one process.
+  /// The allocations on their way to one process.
   struct Sending {
     std::size_t left = 0;     ///< answers of shelves that are still to come
     std::uint64_t again = 0;  ///< the connection that wants all of it once more; 0: none

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// All tenants, and which of them a connection is of.
+/// All tenants, and the connection of each process.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ class Tenants {
  public:
   using Map = std::map<std::string, std::unique_ptr<Tenant>>;
 
-  /// By their names. To go through them allocates nothing.
+  /// Returns them by their names. Going through them allocates nothing.
   const Map& all() const { return tenants_; }
   /// Null: there is none.
   Tenant* find(const std::string& name) const;
@@ -26,13 +26,13 @@ class Tenants {
   /// How many of all() come before it.
   std::size_t index_of(const Tenant& tenant) const;
 
-  /// In the place of one of its name.
+  /// Puts a tenant in the place of one of its name.
   Tenant& put(std::unique_ptr<Tenant> tenant);
   void erase(const std::string& name) { tenants_.erase(name); }
 
-  /// Whose process in that role it is; null: nobody's.
+  /// Returns the tenant whose process in that role it is; null: nobody's.
   Tenant* of(const Connection& connection, Member Tenant::*member) const;
-  /// In whichever role.
+  /// Returns the tenant in whichever role.
   Tenant* of(const Connection& connection) const;
   Member* member_of(const Connection& connection) const;
   /// NotFound: nobody serves under that name.

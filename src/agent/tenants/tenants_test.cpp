@@ -9,7 +9,7 @@
 namespace firebreak::agent {
 namespace {
 
-/// Of a server at which nobody listens.
+/// The handler of a server at which nobody listens.
 struct Nobody final : ServerHandler {
   void on_message(Connection&, abi::Message, std::vector<os::Fd>) override {}
   void on_closed(Connection&) override {}
@@ -65,7 +65,7 @@ TEST_F(TenantsTest, WhatIsPutOffIsDoneWhenTheLastAnswerIsThere) {
   EXPECT_FALSE(llm.put_off([&] { ++done; }));
 }
 
-// It may have been the tenant's last deed.
+// The question may have been the tenant's last deed.
 TEST_F(TenantsTest, WhatWasPutOffMayBeTheEndOfTheTenant) {
   llm.await_answer();
   int done = 0;

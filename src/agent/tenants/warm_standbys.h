@@ -22,13 +22,14 @@
 
 namespace firebreak::agent {
 
-/// It sleeps, and could not tell that its context went with a server that ended while there was no agent.
+/// A standby that sleeps, and could not tell that its context went with a server that ended while there was
+/// no agent.
 struct WarmStandby {
   pid_t pid = 0;
   std::optional<Asker> asker = {};  ///< none: it has come back so
 };
 
-/// And the MPS servers that are known. Belongs to the loop's thread.
+/// These standbys, and the MPS servers that are known. Belongs to the loop's thread.
 class WarmStandbys {
  public:
   struct Knows {
@@ -46,11 +47,12 @@ class WarmStandbys {
   WarmStandbys(Knows knows, Milliseconds patience, StandBy stand_by)
       : at_(knows), patience_(patience), stand_by_(std::move(stand_by)) {}
 
-  /// It stands by at once, or once its server is known, or nobody has patience any more.
+  /// Notes a standby that has warmed up: it stands by at once, or once its server is known, or nobody has
+  /// patience any more.
   void warmed_up(Tenant& tenant, std::optional<Asker> asker);
-  /// Whether the tenant's standby is ready but for its server.
+  /// True when the tenant's standby is ready but for its server.
   bool is_warm(const Tenant& tenant) const { return find(tenant) != nullptr; }
-  /// It was needed before its server was known; none: it was not warm.
+  /// Takes one that is needed before its server is known; none: it was not warm.
   std::optional<WarmStandby> take(const Tenant& tenant);
   /// A server of that domain is known now.
   void let_stand_by_in(const std::string& domain);
@@ -59,7 +61,7 @@ class WarmStandbys {
   bool add_server(const std::string& domain, pid_t pid);
   bool knows_server_of(const std::string& domain) const;
   const std::vector<KeptServer>& servers() const { return servers_; }
-  /// As another agent knew them.
+  /// Restores the servers as another agent knew them.
   void restore_servers(std::vector<KeptServer> servers) { servers_ = std::move(servers); }
   bool has_ended(const KeptServer& server) const;
   void forget_ended_servers();
@@ -76,7 +78,7 @@ class WarmStandbys {
   Knows at_;
   Milliseconds patience_;
   StandBy stand_by_;
-  std::map<std::string, Waiting> waiting_;  ///< by their tenants
+  std::map<std::string, Waiting> waiting_;  ///< standbys by their tenants
   std::vector<KeptServer> servers_;
 };
 

@@ -12,7 +12,7 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-/// Of a server at which nobody listens.
+/// The handler of a server at which nobody listens.
 struct Nobody final : ServerHandler {
   void on_message(Connection&, abi::Message, std::vector<os::Fd>) override {}
   void on_closed(Connection&) override {}
@@ -39,7 +39,7 @@ class WarmStandbysAlone : public testing::Test {
   Server server{*loop, handler};
   Tenants tenants;
   Tenant& llm = tenants.put(Tenant::create("llm", 0).value());
-  std::vector<std::string> stood_by;  ///< what is not as it should be, of each
+  std::vector<std::string> stood_by;  ///< tenants whose standby stood by, and what is not as it should be
   WarmStandbys warm{
       {*loop, kernel, domains, server, tenants},
       std::chrono::minutes(10),
@@ -72,7 +72,7 @@ TEST_F(WarmStandbysAlone, WhoHasToTakeOverDoesNotWait) {
 
 TEST_F(WarmStandbysAlone, OneThatHasHungUpIsWarmNoMore) {
   warm.warmed_up(llm, Asker{7, 1});
-  llm.standby.connection = 8;  // it says so anew
+  llm.standby.connection = 8;  // the standby says so anew
   EXPECT_FALSE(warm.is_warm(llm));
   warm.let_stand_by_in("b");
   EXPECT_THAT(stood_by, IsEmpty());
@@ -82,7 +82,7 @@ TEST_F(WarmStandbysAlone, AServerIsNewOnce) {
   starts(50, "100");
   EXPECT_TRUE(warm.add_server("b", 50));
   EXPECT_FALSE(warm.add_server("b", 50));
-  starts(50, "200");  // another process of that number
+  starts(50, "200");  // another process has that number
   EXPECT_FALSE(warm.knows_server_of("b"));
   EXPECT_TRUE(warm.add_server("b", 50));
   EXPECT_TRUE(warm.knows_server_of("b"));

@@ -32,12 +32,12 @@ class LineSplitter {
     unfinished_.erase(0, begin);
     if (unfinished_.size() > longest_line) unfinished_.clear();
   }
-  /// What follows is another text.
+  /// Begins another text.
   void reset() {
     unfinished_.clear();
     is_skipping_ = false;
   }
-  /// What follows is the end of some line, which is passed over.
+  /// Passes over the rest of the line that has begun.
   void skip_line() {
     unfinished_.clear();
     is_skipping_ = true;

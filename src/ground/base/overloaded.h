@@ -3,7 +3,7 @@
 
 namespace firebreak {
 
-/// So that std::visit takes one lambda an alternative.
+/// Lets std::visit take one lambda an alternative.
 template <class... Each>
 struct Overloaded : Each... {
   using Each::operator()...;

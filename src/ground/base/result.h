@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What can go wrong is a value: every function that can fail returns Result<T> or Status.
+/// Errors are values: every function that can fail returns Result<T> or Status.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ enum class ErrorCode {
   ResourceExhausted,  ///< memory, descriptors or space ran out
   Timeout,            ///< something did not happen in time
   Protocol,           ///< a peer or a file does not follow its format
-  Unsupported,        ///< this machine or driver cannot do it
+  Unsupported,        ///< a thing that this machine or driver cannot do
   Device,             ///< the GPU driver answered with an error
   Internal,           ///< a bug of ours
 };

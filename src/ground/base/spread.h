@@ -6,7 +6,8 @@
 
 namespace firebreak {
 
-/// Of one figure over many runs. Percentiles are values that occurred (nearest rank), nothing in between.
+/// The spread of one figure over many runs. Percentiles are values that occurred (nearest rank), nothing in
+/// between.
 struct Spread {
   std::size_t count = 0;
   double min = 0;
@@ -18,7 +19,7 @@ struct Spread {
   std::vector<double> values;  ///< sorted
 };
 
-/// All zeroes for nothing.
+/// Returns all zeroes for no value.
 Spread spread_of(std::vector<double> values);
 
 }  // namespace firebreak

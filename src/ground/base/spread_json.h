@@ -7,7 +7,7 @@
 
 namespace firebreak {
 
-/// Whether every single value goes along with the percentiles.
+/// Says whether every single value goes along with the percentiles.
 enum class Values { All, None };
 
 inline nlohmann::ordered_json spread_json(const Spread& spread, Values values) {

@@ -16,7 +16,7 @@ std::uint64_t fnv1a(std::string_view bytes);
 /// terminal does nothing that the text says.
 std::string printable(std::string_view text, std::size_t most_bytes = std::string_view::npos);
 
-/// Without blanks before and behind it.
+/// Removes blanks before and behind the text.
 std::string trimmed(std::string_view text, std::string_view blanks = " \t\r\n");
 
 }  // namespace firebreak

@@ -6,7 +6,7 @@
 namespace firebreak {
 namespace {
 
-// By the reference vectors of FNV-1a.
+// The expected values are the reference vectors of FNV-1a.
 TEST(Text, HasTheSameHashEverywhere) {
   EXPECT_EQ(fnv1a(""), 0xcbf29ce484222325U);
   EXPECT_EQ(fnv1a("a"), 0xaf63dc4c8601ec8cU);

@@ -22,12 +22,12 @@
 extern char __libc_single_threaded;
 char __libc_single_threaded = 0;
 
-// Of libm.so.6, which nothing else here needs. libstdc++ asks for the rounding mode where it reads a long
-// double, which nobody here has it do; a double it reads without.
+// Functions of libm.so.6, which nothing else here needs. libstdc++ asks for the rounding mode where it reads
+// a long double, which nobody here has it do; a double it reads without.
 int __wrap_fegetround(void) { return 0; }         // FE_TONEAREST
-int __wrap_fesetround(int mode) { return mode; }  // not 0: only that one is there
+int __wrap_fesetround(int mode) { return mode; }  // not 0: the mode is not there
 
-// In libdl.so.2 before glibc 2.34.
+// These stand in libdl.so.2 before glibc 2.34.
 int old_dladdr(const void* address, Dl_info* info);
 int old_dlclose(void* library);
 char* old_dlerror(void);
@@ -68,7 +68,7 @@ int __wrap_fstatat(int directory, const char* path, struct stat* status, int fla
   return __fxstatat(stat_version, directory, path, status, flags);
 }
 
-// In libpthread.so.0 before glibc 2.34.
+// These stand in libpthread.so.0 before glibc 2.34.
 int old_pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*run)(void*),
                        void* argument);
 int old_pthread_detach(pthread_t thread);
@@ -120,7 +120,7 @@ int __wrap_pthread_sigmask(int how, const sigset_t* set, sigset_t* before) {
   return old_pthread_sigmask(how, set, before);
 }
 
-// What later ones have and 2.27 has not, where it is there.
+// Functions that later releases have and 2.27 has not, where they are there.
 typedef int ClockWait(pthread_cond_t*, pthread_mutex_t*, clockid_t, const struct timespec*);
 typedef int ClockLock(pthread_mutex_t*, clockid_t, const struct timespec*);
 typedef int FindObject(void*, struct dl_find_object*);
@@ -128,8 +128,8 @@ static _Atomic(ClockWait*) clock_wait;
 static _Atomic(ClockLock*) clock_lock;
 static _Atomic(FindObject*) find_object;
 
-/// Before the first constructor of ours. Nothing is asked for in vain, since the program would see it in
-/// dlerror().
+/// Runs before the first constructor of ours. No function is asked for in vain, since the program would see
+/// it in dlerror().
 __attribute__((constructor(101))) static void look_for_later_functions(void) {
   const char* const version = gnu_get_libc_version();
   const long minor = strncmp(version, "2.", 2) == 0 ? strtol(version + 2, NULL, 10) : 0;
@@ -164,8 +164,8 @@ static struct timespec by_wall_clock(clockid_t clock, const struct timespec* unt
   return wall;
 }
 
-/// Without the later function a wall clock that is set meanwhile makes it end early or late. libstdc++ looks
-/// at the clock again in any case.
+/// A wall clock that is set meanwhile makes the wait end early or late where the later function is missing.
+/// libstdc++ looks at the clock again in any case.
 int __wrap_pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex, clockid_t clock,
                                   const struct timespec* until) {
   ClockWait* const later = atomic_load(&clock_wait);
@@ -205,7 +205,7 @@ static int is_object_of(struct dl_phdr_info* object, size_t size, void* argument
   return 1;
 }
 
-/// Where the unwinder finds the frames of the code at `address`.
+/// Tells the unwinder where the frames of the code at `address` are.
 int __wrap__dl_find_object(void* address, struct dl_find_object* result) {
   FindObject* const later = atomic_load(&find_object);
   if (later != NULL) return later(address, result);
@@ -214,7 +214,7 @@ int __wrap__dl_find_object(void* address, struct dl_find_object* result) {
   return dl_iterate_phdr(&is_object_of, &search) == 1 ? 0 : -1;
 }
 
-/// For std::random_device alone, which nothing secret comes from. Kernels before 3.17 have none.
+/// Serves std::random_device alone; nothing secret comes from it. Kernels before 3.17 have none.
 uint32_t __wrap_arc4random(void) {
   uint32_t number = 0;
   if (getentropy(&number, sizeof number) == 0) return number;

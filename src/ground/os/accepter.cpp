@@ -16,7 +16,7 @@ namespace firebreak::os {
 namespace {
 
 constexpr int interrupting_signal = SIGURG;
-/// Between two signals: one that comes just before an accept() ends none.
+/// Pause between two signals: a signal that comes just before an accept() ends none.
 constexpr Milliseconds between_signals{1};
 
 /// Does nothing, but without SA_RESTART what waits ends with EINTR.
@@ -70,7 +70,7 @@ void Accepter::State::serve() {
     on_accepted(std::move(accepted));
     lock.lock();
   }
-  // Under the lock, without which nobody sends the signal: the thread is there as long as this is false.
+  // The lock is held: without it nobody sends the signal, and the thread is there as long as this is false.
   has_ended = true;
   changed.notify_all();
 }
@@ -87,7 +87,7 @@ Accepter::Accepter(Fd listener) : state_(std::make_shared<State>()) {
   state_->listener = std::move(listener);
 }
 
-/// Where no thread can be started for it, an accept() that waits ends with the next client.
+/// An accept() that waits ends with the next client where no thread can be started for it.
 Accepter::~Accepter() {
   bool is_accepting = false;
   {

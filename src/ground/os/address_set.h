@@ -14,9 +14,9 @@ class AddressSet {
  public:
   void add(AddressRange range);
   void remove(AddressRange range);
-  /// What of `range` is not in the set, by address.
+  /// Returns the parts of `range` that are not in the set, by address.
   std::vector<AddressRange> missing_of(AddressRange range) const;
-  /// What is in the set, by address; ranges that touch are one.
+  /// Returns the set, by address; ranges that touch are one.
   std::vector<AddressRange> all() const;
 
  private:

@@ -24,9 +24,9 @@ struct AddressRange {
   bool operator==(const AddressRange&) const = default;
 };
 
-/// What may be there already when a device is mapped.
+/// Says what may be there already when a device is mapped.
 enum class Occupant {
-  Nobody,       ///< then something that is there is a failure
+  Nobody,       ///< nothing may be there; whatever is there is a failure
   Placeholder,  ///< addresses that were only reserved, so that nobody else gets them: taken over
 };
 
@@ -43,16 +43,16 @@ Status hold_range(AddressRange range);
 /// not say.
 std::uint64_t lowest_mappable_address();
 
-/// Whether this process may map page 0, which takes CAP_SYS_RAWIO, and nothing is there.
+/// True when this process may map page 0, which takes CAP_SYS_RAWIO, and nothing is there.
 bool may_map_page_zero();
 
 // --- address room
 // What Linux still wants to do with addresses of this process that nobody has mapped.
 
-/// Where the heap (brk) and the first thread's stack may grow into.
+/// Returns the ranges that the heap (brk) and the first thread's stack may grow into.
 std::vector<AddressRange> room_to_grow();
 
-/// What is left of RLIMIT_AS; empty: there is no such limit.
+/// Returns what is left of RLIMIT_AS; empty: there is no such limit.
 std::optional<std::uint64_t> address_space_left();
 
 /// Nothing is mapped there any more.
@@ -66,15 +66,15 @@ struct MappedRegion {
   std::uint64_t end = 0;  ///< one past the last byte
   std::uint64_t offset_bytes = 0;
   FileIdentity file;
-  bool writable = false;  ///< by the CPU
+  bool writable = false;  ///< the CPU may write there
 };
 
-/// All regions of a process, by address. They are read one page of text at a time, so what changes meanwhile
-/// may show or not.
+/// Returns all regions of a process, by address. The kernel gives them out one page of text at a time, so
+/// what changes meanwhile may show or not.
 Result<std::vector<MappedRegion>> memory_map(pid_t pid);
 
-/// Those of them that have an address in [begin, end). From Linux 6.11 on it costs as much as there are such
-/// (PROCMAP_QUERY, include/uapi/linux/fs.h), however many others the process has; before, all are read.
+/// Returns the regions that have an address in [begin, end). From Linux 6.11 on it costs as much as there are
+/// such (PROCMAP_QUERY, include/uapi/linux/fs.h), however many others the process has; before, all are read.
 Result<std::vector<MappedRegion>> memory_map_within(pid_t pid, std::uint64_t begin, std::uint64_t end);
 
 /// The same from the text of such a file; lines that are none are left out.

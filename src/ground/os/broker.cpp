@@ -24,7 +24,7 @@ namespace {
 constexpr std::size_t part_bytes = std::size_t{32} * 1024;
 constexpr std::size_t most_message_bytes = 1024;
 constexpr Milliseconds for_ever{-1};
-/// Of the deadline: an ordinary look takes less.
+/// The shortest part of a deadline that a look gets: an ordinary look takes less.
 constexpr int shortest_part = 16;
 constexpr Milliseconds end_limit{1'000};
 /// Abandoned by nobody: it was in no look.
@@ -39,13 +39,13 @@ Number number_in(std::string_view text) {
   return number;
 }
 
-/// Of a path in /proc; 0: none.
+/// Returns the process of a path in /proc; 0: none.
 pid_t process_in(std::string_view path) {
   constexpr std::string_view folder = "/proc/";
   return path.starts_with(folder) ? number_in<pid_t>(path.substr(folder.size())) : 0;
 }
 
-/// What follows the first word and its space; empty: there is nothing.
+/// Returns the text behind the first word and its space; empty: there is nothing.
 std::string_view rest_of(std::string_view text) {
   const std::size_t space = text.find(' ');
   return space == std::string_view::npos ? std::string_view() : text.substr(space + 1);
@@ -61,7 +61,7 @@ std::string text_in(const Error& why) {
   return std::to_string(static_cast<int>(why.code)) + " " + why.message;
 }
 
-/// Of many, those that are asked in one question.
+/// Splits many items into parts that fit into one question each.
 template <class Item>
 std::vector<std::span<const Item>> parts_of(std::span<const Item> all) {
   std::vector<std::span<const Item>> parts;
@@ -70,7 +70,7 @@ std::vector<std::span<const Item>> parts_of(std::span<const Item> all) {
   return parts;
 }
 
-/// As in broker.h. What a descriptor is shown to be is its owner's choice, and holds no NUL.
+/// Writes links as broker.h says. The text of a link is its owner's choice, and holds no NUL.
 std::string text_in(const DescriptorLinks& links) {
   std::string text = std::to_string(links.next) + " " + (links.has_missed_any ? "1" : "0") + '\0';
   for (const DescriptorLink& link : links.all) text += std::to_string(link.number) + " " + link.target + '\0';
@@ -134,7 +134,7 @@ void kill_helper(const Fd& helper) {
   if (helper) (void)RealKernel().send_signal(helper, SIGKILL);
 }
 
-/// It is let go by the end of the helper that has stopped it.
+/// Holds a process that stands still; the end of the helper that has stopped it lets it go.
 class Stopped final : public Standstill {
  public:
   explicit Stopped(Socket helper) : helper_(std::move(helper)) {}
@@ -143,7 +143,7 @@ class Stopped final : public Standstill {
   Socket helper_;
 };
 
-/// With its answer; Timeout: it has none yet.
+/// Waits for the helper's answer; Timeout: it has none yet.
 Status await_stop(Socket& helper, Milliseconds limit) {
   const auto said = helper.receive(limit);
   if (!said) return propagate(said);
@@ -223,7 +223,7 @@ std::vector<Result<Fd>> Broker::duplicate_all(const Fd& pidfd, std::span<const D
   return all;
 }
 
-/// In their order.
+/// Returns the descriptors in their order.
 std::vector<Result<Fd>> Broker::those_in(Result<Answer> answer, std::size_t count, const char* what) {
   std::vector<Result<Fd>> all;
   const Error missing =
@@ -233,7 +233,7 @@ std::vector<Result<Fd>> Broker::those_in(Result<Answer> answer, std::size_t coun
   if (!answer) return all;
   for (auto& [place, found] : answer->descriptors) {
     if (place >= count) continue;
-    if (found) found->close_by({});  // who asked has it now, and may want to wait for its close()
+    if (found) found->close_by({});  // the asker has it now, and may want to wait for its close()
     all[place] = std::move(found);
   }
   return all;
@@ -292,7 +292,7 @@ Result<Broker::Answer> Broker::ask(pid_t pid, const std::string& question, std::
     const pid_t asked = helper_->owed->pid;
     if (ended == Ended::Late) {
       abandon(*helper_->owed);
-      if (asked != pid) continue;  // another helper is asked about this one
+      if (asked != pid) continue;  // an answer about another process
       return fail(ErrorCode::Timeout, "process " + std::to_string(pid) + " does not let itself be looked at");
     }
     helper_->owed.reset();
@@ -343,7 +343,7 @@ Broker::Ended Broker::waited_for(Ended ended, Monotonic since) {
   return ended;
 }
 
-/// Where there is none.
+/// Starts a helper where there is none.
 Status Broker::begin() {
   if (helper_) return {};
   auto socket = ask_for_helper();
@@ -425,7 +425,7 @@ Broker::Ended Broker::take_answer(Monotonic until, Result<Answer>& answer) {
     if (await_word(until) == Ended::PutOff) return Ended::PutOff;
     const auto left = std::chrono::ceil<Milliseconds>(until - clock.now());
     auto part = helper_->socket.receive(std::max(left, Milliseconds(0)));
-    // There was no descriptor left for the one that came.
+    // The descriptor that came found no room in this process.
     if (!part && part.error().code == ErrorCode::Protocol) continue;
     if (!part) return is_late(part.error()) ? Ended::Late : Ended::Gone;
     const std::string_view text = text_in(*part);
@@ -446,7 +446,7 @@ Broker::Ended Broker::take_answer(Monotonic until, Result<Answer>& answer) {
   }
 }
 
-/// What nobody waited for.
+/// Takes answers that nobody waited for.
 Broker::Ended Broker::take_owed() {
   if (!helper_->owed) return Ended::Answered;
   Result<Answer> nobodys = Answer{};
@@ -465,7 +465,7 @@ void Broker::abandon(const Whom& whom) {
   (void)begin();
 }
 
-/// It is in no look, so that it ends at once.
+/// The helper is in no look, so it ends at once.
 void Broker::forget_helper() {
   kill_helper(helper_->process);
   const bool ended = has_ended(helper_->process);
@@ -530,7 +530,7 @@ bool is_number(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-/// What follows "/proc/N/" or "/proc/N/task/N/" in a path; empty: it is no such path.
+/// Returns the part of a path behind "/proc/N/" or "/proc/N/task/N/"; empty: it is no such path.
 std::string_view within_task(std::string_view path) {
   constexpr std::string_view folder = "/proc/";
   constexpr std::string_view tasks = "task/";
@@ -562,7 +562,8 @@ bool is_descriptor(std::string_view path) {
   return rest.starts_with(descriptors) && is_number(rest.substr(descriptors.size()));
 }
 
-/// Of a process that calls its own so: nobody else's memory is read or written.
+/// Checks that the file is one that the process calls its own, so that nobody else's memory is read or
+/// written.
 Status check_memory_file(const Fd& found, std::span<const std::string> links) {
   if (kind_of(found.get()) != DescriptorKind::MemoryFile) return {};
   const auto link = RealKernel().read_link("/proc/self/fd/" + std::to_string(found.get()));

@@ -59,12 +59,12 @@
 namespace firebreak::os {
 
 struct BrokerOptions {
-  std::shared_ptr<RightsKeeper> keeper;  ///< of helpers that do what serve_looks() does
+  std::shared_ptr<RightsKeeper> keeper;  ///< the keeper of helpers that do what serve_looks() does
   Milliseconds deadline{300};
-  Milliseconds start_limit{5'000};  ///< for the first helper
+  Milliseconds start_limit{5'000};  ///< time for the first helper to start
   Nanoseconds pause = std::chrono::seconds(5);
-  Nanoseconds patience = Milliseconds(600);  ///< for all together
-  /// Of a look that was not answered, one line; from the thread that asked.
+  Nanoseconds patience = Milliseconds(600);  ///< time for all looks together
+  /// Takes one line about a look that was not answered, on the thread that asked.
   std::function<void(const std::string& line)> tell = nullptr;
 };
 
@@ -73,9 +73,9 @@ class Broker final : public Looks {
  public:
   static constexpr std::size_t most_abandoned_for_one_user = 4;
   static constexpr std::size_t most_abandoned = 8;
-  /// After so many the next one is answered, however urgent something is.
+  /// Largest number of put-offs in a row: the next look is answered, however urgent something is.
   static constexpr int most_put_offs_in_a_row = 8;
-  /// Of many descriptors so many are asked for, or about, in one question.
+  /// Largest number of descriptors that one question asks for, or about.
   static constexpr std::size_t most_in_a_question = 128;
 
   explicit Broker(BrokerOptions options) : options_(std::move(options)), patience_(options_.patience) {}
@@ -84,9 +84,9 @@ class Broker final : public Looks {
   /// The helper ends; those that are abandoned are not waited for.
   ~Broker() override;
 
-  /// From now on who asks waits only until `urgent` is readable, where that is a descriptor and not -1: it is
-  /// asked by the asking thread. Then nothing is known (Timeout), and nobody is to blame; what the helper
-  /// still says is taken off before the next question. Before others ask.
+  /// Lets a look wait only until `urgent` is readable, from now on, where that is a descriptor and not -1:
+  /// the asking thread asks for it. A look that is cut off so answers nothing (Timeout), and nobody is to
+  /// blame; the helper's late words are taken off before the next question. Called before others ask.
   void put_off_for(std::function<int()> urgent) { urgent_ = std::move(urgent); }
   /// Waits until the helper is there. Without this the first look starts it.
   Status start();
@@ -107,10 +107,10 @@ class Broker final : public Looks {
   Result<std::unique_ptr<Standstill>> stop_all_but_writers(pid_t pid, const Fd& pipe) override;
 
  private:
-  /// Whom a look is at.
+  /// The process that a look is at.
   struct Whom {
     pid_t pid = 0;
-    std::optional<uid_t> user;  ///< whose process that is
+    std::optional<uid_t> user;  ///< the user of that process
   };
   struct Helper {
     Socket socket;
@@ -125,7 +125,8 @@ class Broker final : public Looks {
   };
   struct Answer {
     std::string bytes;
-    std::vector<std::pair<std::size_t, Result<Fd>>> descriptors;  ///< by place; not all may have arrived
+    std::vector<std::pair<std::size_t, Result<Fd>>> descriptors;  ///< descriptors by place; not all may have
+                                                                  ///< arrived
   };
   enum class Ended { Answered, Late, Gone, PutOff };
 
@@ -149,17 +150,17 @@ class Broker final : public Looks {
   BrokerOptions options_;
   std::function<int()> urgent_;
   std::atomic<int> put_offs_in_a_row_{0};
-  /// What is given up may be the last of what a tenant has closed.
+  /// The thread that closes: a descriptor that is given up may be the last of what a tenant has closed.
   std::shared_ptr<Closer> closer_ = std::make_shared<Closer>();
   std::timed_mutex mutex_;  ///< guards the next four
-  int urgent_now_ = -1;     ///< of the question that is being asked
+  int urgent_now_ = -1;     ///< urgency of the question that is being asked
   Patience patience_;
   std::optional<Helper> helper_;
   std::vector<Abandoned> abandoned_;
 };
 
-/// What a helper does, until nobody has the other end any more. `links`: what /proc shows those to be that
-/// are duplicated.
+/// Answers looks as a helper, until nobody has the other end any more. `links`: what /proc shows those to be
+/// that are duplicated.
 void serve_looks(Socket& asker, std::span<const std::string> links);
 
 }  // namespace firebreak::os

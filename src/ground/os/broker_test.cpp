@@ -57,7 +57,7 @@ class Child {
     if (inherited >= 0) request.inherited = {{inherited, 77}};
     RealKernel kernel;
     pid_ = kernel.spawn(request).value();
-    // Of this user it is only when it has become so.
+    // The process shows its user only when it has become that user.
     while (user != 0 && user_in(kernel.read_file(proc_folder(pid_) + "/status").value_or("")) != user)
       std::this_thread::yield();
   }
@@ -169,7 +169,7 @@ TEST_F(BrokerTest, WhatIsLongComesWhole) {
   EXPECT_TRUE(read.value().ends_with(content));
 }
 
-/// What a helper reads for who has fewer rights than it.
+/// A helper may read more than the asker, so it reads nothing but what is named.
 TEST_F(BrokerTest, NothingIsReadButWhatIsNamed) {
   const auto broker = patient();
   const Child child;
@@ -241,7 +241,7 @@ TEST_F(BrokerTest, WhoKeepsAHelperIsNotLookedAtAgainAndOthersAre) {
   EXPECT_THAT(read_in_time(*broker, other.environment()), HasSubstr("FIREBREAK_TEST_BROKER=seen"));
 }
 
-/// With nothing in between they would hang here.
+/// Looks that nothing answers for would hang here.
 TEST_F(BrokerTest, NoKindOfLookIsWaitedFor) {
   const Fd file = create_memory_file("x", 0).value();
   const auto looks = std::vector<std::function<ErrorCode(Broker&, const Hidden&)>>{
@@ -283,7 +283,7 @@ TEST_F(BrokerTest, NoLookIsWaitedForWhereAThreadHoldsTheMappings) {
   }
 }
 
-/// What is read without a helper: if it had to wait it would hang here.
+/// Reads without a helper would hang here if they had to wait.
 TEST_F(BrokerTest, WhatIsReadHereNeedsNoAnswer) {
   for (const std::string how : {"exec", "lock", "memory"}) {
     const Hidden hidden(how);
@@ -427,7 +427,7 @@ TEST_F(BrokerTest, OfVeryManyDescriptorsAsManyAreShownAsFitInALook) {
   EXPECT_GE(first.all.size() + rest, most_descriptors_in_a_look + 100);
 }
 
-/// What a look may take, and how many it sees then.
+/// A look may take so long, and sees so many descriptors then.
 class TimedLooks : public testing::Test {
  protected:
   TimedLooks() {
@@ -551,7 +551,7 @@ class PutOff : public BrokerTest {
   void begin(Milliseconds deadline) {
     broker_ = with(deadline, long_time);
     broker_->put_off_for([this] { return can_be_put_off_ ? pipe_.reading.get() : -1; });
-    EXPECT_TRUE(broker_->read_file(first_.environment()));  // it is there
+    EXPECT_TRUE(broker_->read_file(first_.environment()));  // a process that is there
   }
   void let_helpers(int signal) {
     RealKernel kernel;
@@ -616,7 +616,7 @@ TEST_F(PutOff, WhatCannotBePutOffIsAnswered) {
   lower();
 }
 
-/// What comes may be the last of what a process had.
+/// A descriptor that comes may be the last of what a process had.
 TEST_F(PutOff, WhoIsAskedForDescriptorsIsWaitedFor) {
   begin(Milliseconds(60'000));
   const Fd file = memory_file_with("shared").value();
@@ -647,7 +647,7 @@ TEST_F(PutOff, WhereItIsUrgentAllTheTimeOneOfManyIsAnsweredAllTheSame) {
   EXPECT_EQ(answered, 3);
 }
 
-/// Whom the next one asks about has done nothing.
+/// The process that the next look asks about has done nothing.
 TEST_F(PutOff, WhoKeepsTheHelperFromTheNextIsGivenUpInItsPlace) {
   const Hidden hidden("exec");
   if (hidden.pid() == 0) GTEST_SKIP() << "nobody may mount here";
@@ -661,13 +661,13 @@ TEST_F(PutOff, WhoKeepsTheHelperFromTheNextIsGivenUpInItsPlace) {
   EXPECT_THAT(broker_->not_answered(), ElementsAre(hidden.pid()));
 }
 
-/// Whom others hold up by their own looks.
+/// Looks of other threads are held up by their own processes.
 TEST_F(PutOff, WhoWaitsForSomebodyElsesLookIsNotKeptWaiting) {
   begin(Milliseconds(60'000));
   let_helpers(SIGSTOP);
   can_be_put_off_ = false;
   std::thread other([&] { EXPECT_TRUE(broker_->read_file(first_.environment())); });
-  // It has asked: the helper's socket has its question.
+  // The asker has asked: the helper's socket has its question.
   std::this_thread::sleep_for(Milliseconds(50));
   can_be_put_off_ = true;
   const auto answer = ask_while_it_stands_still([&] { return broker_->read_file(first_.environment()); });

@@ -56,12 +56,12 @@ Status set_no_new_privs() {
   return {};
 }
 
-/// For programs that are started from now on.
+/// Bars the capability from programs that are started from now on.
 Status bar(Capability which) {
   const auto number = static_cast<unsigned long>(which);
   if (::prctl(PR_CAPBSET_READ, number, 0, 0, 0) == 0) return {};
   if (::prctl(PR_CAPBSET_DROP, number, 0, 0, 0) == 0) return {};
-  // For whoever is not root it would take more away: its set-user-ID programs.
+  // A user who is not root would lose more by it: set-user-ID programs.
   return ::geteuid() == 0 ? set_no_new_privs() : Status{};
 }
 

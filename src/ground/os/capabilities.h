@@ -14,7 +14,7 @@
 
 namespace firebreak::os {
 
-/// As Linux numbers them.
+/// Numbers are Linux's own.
 enum class Capability : unsigned {
   Chown = 0,
   DacOverride = 1,
@@ -27,10 +27,10 @@ enum class Capability : unsigned {
   Syslog = 34
 };
 
-/// Whether this thread may use it.
+/// True when this thread may use the capability.
 bool has_capability(Capability which);
 
-/// All but these are given up, for good where this thread runs no other program.
+/// Gives up all capabilities but these, for good where this thread runs no other program.
 Status give_up_all_capabilities_but(std::span<const Capability> kept);
 
 /// Given up for good: it goes from the permitted, effective, inheritable and ambient set. So that no program
@@ -43,19 +43,19 @@ Status give_up_capability(Capability which, const std::function<bool()>& is_well
 struct User {
   uid_t uid = 0;
   gid_t gid = 0;
-  std::vector<gid_t> groups = {};  ///< besides `gid`
+  std::vector<gid_t> groups = {};  ///< groups besides `gid`
 };
 
-/// By its name or its number, with no further groups. InvalidArgument: there is none, or it is root.
+/// Finds a user by name or number, with no further groups. InvalidArgument: there is none, or it is root.
 Result<User> user_named(const std::string& name);
 
-/// This process becomes that user's for good, with no groups but those, and of the capabilities that it has
-/// with these alone. No program that it starts gets more (no_new_privs), nor those. For root, before there
-/// are other threads. After an error it is not known what the process is: it has to end.
+/// Makes this process that user's for good, with no groups but those, and with these capabilities alone.
+/// Programs that it starts get no more (no_new_privs), and not these either. The caller is root, and has no
+/// other threads. After an error it is not known what the process is: it has to end.
 Status become_user(const User& user, std::span<const Capability> kept);
 
-/// From now on this process and those that it starts may be woken promptly (run_as_soon_as_woken) without
-/// CAP_SYS_NICE. PermissionDenied without CAP_SYS_RESOURCE.
+/// Lets this process and those that it starts be woken promptly (run_as_soon_as_woken) without CAP_SYS_NICE,
+/// from now on. PermissionDenied without CAP_SYS_RESOURCE.
 Status allow_prompt_waking();
 
 }  // namespace firebreak::os

@@ -21,7 +21,7 @@ bool may_be_had_by_a_program() {
          ::prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 0;
 }
 
-/// What is given up is given up for good, so each does so in a process of its own.
+/// Rights are given up for good, so each test does so in a process of its own.
 struct Capabilities : testing::Test {
   void SetUp() override {
     if (!has_capability(Capability::SysPtrace)) GTEST_SKIP() << "nobody here has that right";
@@ -69,7 +69,7 @@ TEST_F(Capabilities, AllOthersAreGivenUpAtOnce) {
   }));
 }
 
-/// Of a child that becomes user 65531, of groups 65532 and 65533, with two capabilities.
+/// A child becomes user 65531, of groups 65532 and 65533, with two capabilities.
 struct OwnUser : Capabilities {
   void SetUp() override {
     if (::geteuid() != 0) GTEST_SKIP() << "only root becomes another user";

@@ -10,8 +10,8 @@
 namespace firebreak::os {
 namespace {
 
-/// What was sent goes on its way all the same. Else a child of ours that has a copy, and closes it by its
-/// exec after us, would not become its program before all is read.
+/// Data that was sent goes on its way all the same. Otherwise a child of ours that has a copy, and closes it
+/// by its exec after us, would not become its program before all is read.
 void let_nobody_linger(const Fd& fd) {
   linger set{};
   socklen_t size = sizeof set;

@@ -19,11 +19,11 @@ namespace firebreak::os {
 /// std::make_shared(). Thread safe.
 class Closer : public std::enable_shared_from_this<Closer> {
  public:
-  /// So many may hang before those behind them wait.
+  /// Number of threads that may hang before those behind them wait.
   static constexpr std::size_t most_threads = 8;
 
-  /// In the order of the calls. Where no thread can be started it is closed with the next one, or with the
-  /// closer.
+  /// Closes in the order of the calls. Where no thread can be started a descriptor is closed with the next
+  /// one, or with the closer.
   void close(Fd fd);
 
  private:
@@ -33,7 +33,7 @@ class Closer : public std::enable_shared_from_this<Closer> {
   std::mutex mutex_;  ///< guards all below
   std::deque<Fd> waiting_;
   std::size_t threads_ = 0;
-  std::size_t closing_ = 0;  ///< of those
+  std::size_t closing_ = 0;  ///< number of those that are being closed
 };
 
 }  // namespace firebreak::os

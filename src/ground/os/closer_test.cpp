@@ -96,7 +96,7 @@ TEST_F(CloserTest, WhoeverHadItNeedNotStay) {
   EXPECT_EQ(Loopback::read_to_end(client), sent);
 }
 
-/// What is left in a socket is closed with it.
+/// Data that is left in a socket is closed with it.
 struct HangUpTest : CloserTest {
   HangUpTest() {
     auto [our_end, their_end] = std::move(socket_pair().value());
@@ -132,7 +132,7 @@ TEST_F(HangUpTest, OneInWhichDescriptorsAreLeftNeedsOne) {
   EXPECT_TRUE(needs_closer());
 }
 
-/// Which reads as the end.
+/// An empty message reads as the end.
 TEST_F(HangUpTest, WhatIsBehindAnEmptyMessageIsSeen) {
   EXPECT_EQ(::send(theirs->fd().get(), "", 0, 0), 0);
   send("two", {loopback.connect_client().get()});
@@ -153,7 +153,7 @@ TEST_F(CloserTest, BeyondTheBoundTheyWaitForThoseBefore) {
   for (const Hanging& each : all) EXPECT_EQ(Loopback::read_to_end(each.client), each.sent);
 }
 
-/// What a peer sends is of its making, also where it is refused or never read.
+/// A peer sends what it likes, also where that is refused or never read.
 TEST_F(CloserTest, WhatComesByASocketIsClosedAsTheSocketIs) {
   auto [ours, theirs] = std::move(socket_pair().value());
   ours.close_by(closer);

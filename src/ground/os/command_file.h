@@ -9,8 +9,8 @@
 
 namespace firebreak::os {
 
-/// To a file that takes commands (procfs, sysfs), in one write. Errors as those of Kernel, and what the file
-/// says of the command.
+/// Writes a command to a file that takes commands (procfs, sysfs), in one write. Errors as those of Kernel,
+/// and what the file says of the command.
 Status write_command(Kernel& kernel, const std::string& path, std::string_view text);
 
 }  // namespace firebreak::os

@@ -23,7 +23,7 @@ TEST(DescriptorLimitTest, CountsWhatIsOpen) {
   EXPECT_EQ(open_descriptors().value(), before + 1);
 }
 
-/// In a process of its own: what is raised stays raised.
+/// The test has a process of its own: a limit that is raised stays raised.
 TEST(DescriptorLimitTest, IsRaisedForUsAndNotForWhomWeStart) {
   const auto in_child = [] {
     rlimit limit{};

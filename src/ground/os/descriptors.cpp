@@ -38,7 +38,7 @@ std::optional<bool> shows_any(Kernel& kernel, const std::string& directory) {
   return names ? std::optional(!names->empty()) : std::nullopt;
 }
 
-/// Whether the directory was that of a thread that lives: of one that has ended there is nothing to see.
+/// True when the directory was that of a thread that lives: a thread that has ended shows nothing.
 Result<bool> visit_living(Kernel& kernel, const std::string& directory, const DescriptorVisitor& visit) {
   bool is_any = false;
   bool has_missed_any = false;
@@ -111,7 +111,7 @@ Result<bool> DescriptorScan::visit_next(Kernel& kernel, pid_t pid, const Descrip
     return visit(number, target);
   });
   constexpr std::size_t most_looks = most_descriptors_of_a_process / fewest_descriptors_in_a_look;
-  // What cannot be read is not shown, but its look counts.
+  // A link that cannot be read is not shown, but its look counts.
   if (!all || ++looks_ == most_looks || seen_ >= most_descriptors_of_a_process) from_ = 0;
   return all;
 }
@@ -141,7 +141,7 @@ namespace {
 
 using Facts = struct statx;
 
-/// By number, because the oldest supported C library has no function of that name.
+/// The call goes by number, because the oldest supported C library has no function of that name.
 bool look_up(int folder, const char* path, int flags, Facts& facts) {
   constexpr int asks_nobody = AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT;
   return ::syscall(SYS_statx, folder, path, flags | asks_nobody, STATX_TYPE | STATX_MODE, &facts) == 0;
@@ -153,7 +153,7 @@ using DeviceNumber = std::pair<std::uint32_t, std::uint32_t>;
 
 DeviceNumber file_system_of(const Facts& facts) { return {facts.stx_dev_major, facts.stx_dev_minor}; }
 
-/// Of all memory files of this kernel: nobody can mount it.
+/// Returns the device number of all memory files of this kernel: nobody can mount it.
 std::optional<DeviceNumber> memory_files() {
   const Fd one(static_cast<int>(::syscall(SYS_memfd_create, "kind", MFD_CLOEXEC)));
   Facts facts{};
@@ -201,7 +201,7 @@ Status check_what_it_is_called(const std::string& path, const std::string& link)
 }
 
 Result<Fd> open_what_it_is_called(Kernel& kernel, const std::string& path, const std::string& link) {
-  // This opens nothing yet, but from here on the path can lead nowhere else.
+  // The call opens nothing yet, but from here on the path can lead nowhere else.
   const auto found = kernel.open(path, O_PATH);
   if (!found) return propagate(found);
   if (!is_what_it_is_called(found->get(), link)) return only_called(link);
@@ -265,7 +265,7 @@ Status make_room_for_descriptors(std::uint64_t count) {
   if (!limit) return propagate(limit);
   if (limit->soft > count && is_free_from(limit->soft - count)) return {};
   const auto used = open_descriptors();
-  // Where they cannot be counted there is no room to open what is to be counted.
+  // Descriptors that cannot be counted leave no room to open what is to be counted.
   const std::uint64_t needed = used.value_or(limit->soft) + count;
   if (needed <= limit->soft) return {};
   if (needed > limit->hard) {
@@ -288,7 +288,7 @@ Fd move_above_limit(Fd descriptor) {
 }
 
 Result<std::size_t> open_descriptors() {
-  // From Linux 6.2 on the directory's size says it.
+  // The directory's size says it from Linux 6.2 on.
   struct stat info {};
   if (::stat("/proc/self/fd", &info) == 0 && info.st_size > 0) return static_cast<std::size_t>(info.st_size);
   const std::unique_ptr<DIR, int (*)(DIR*)> directory(::opendir("/proc/self/fd"), ::closedir);
@@ -302,7 +302,7 @@ Result<std::size_t> open_descriptors() {
 
 namespace {
 
-/// Other agents mark openings of the same device: a byte that is taken is refused, and another one tried.
+/// Agents mark openings of the same device: a byte that is taken is refused, and another one tried.
 constexpr int tries = 8;
 
 constexpr std::uint64_t last_mark = (std::uint64_t{1} << 62) - 1;

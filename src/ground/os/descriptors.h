@@ -28,14 +28,14 @@ using DescriptorVisitor = std::function<bool(int number, const std::string& targ
 /// let itself be looked at.
 Status visit_descriptors(Kernel& kernel, pid_t pid, const DescriptorVisitor& visit);
 
-/// Of what looks like what is looked for, so many are taken and looked at more closely in one turn of a loop.
+/// Number of likely candidates that are taken and looked at more closely in one turn of a loop.
 inline constexpr std::size_t most_closer_looks = 64;
 
 /// The same of as many as one look takes (ground/os/looks.h), from number `from` on. False: there are more,
 /// and `from` is where to go on; true: those were the last, or enough was seen, and `from` is 0, as after an
 /// error.
 Result<bool> visit_some_descriptors(Kernel& kernel, pid_t pid, int& from, const DescriptorVisitor& visit);
-/// Whether its first thread has any: one that has ended shows none.
+/// True when the process's first thread has any: one that has ended shows none.
 bool first_thread_shows_descriptors(Kernel& kernel, pid_t pid);
 /// The first most_descriptors_of_a_process, in one go. False: there are more.
 Result<bool> visit_first_descriptors(Kernel& kernel, pid_t pid, const DescriptorVisitor& visit);
@@ -47,16 +47,16 @@ class DescriptorScan {
   /// The next look, or the first one. True: enough was seen, or those were all. False: there are more, which
   /// are the next look's, or, where none is under way, are not looked at. After an error it begins again.
   Result<bool> visit_next(Kernel& kernel, pid_t pid, const DescriptorVisitor& visit);
-  /// Some have been looked at, and others not yet.
+  /// True when some have been looked at, and others not yet.
   bool is_under_way() const { return from_ != 0; }
-  /// Since the first one.
+  /// Returns the number of looks since the first one.
   std::size_t looks() const { return looks_; }
   /// The next look is the first one.
   void begin_again() { from_ = 0; }
 
  private:
   int from_ = 0;
-  std::size_t looks_ = 0;  ///< since the first one, that included
+  std::size_t looks_ = 0;  ///< looks since the first one, that one included
   std::size_t seen_ = 0;   ///< descriptors, by these
 };
 
@@ -72,13 +72,15 @@ std::optional<std::size_t> count_descriptors(Kernel& kernel, pid_t pid);
 /// at again. Where Linux does not count (before 6.2) that is each time.
 class DescriptorCount {
  public:
-  /// Before a look at all of them: what comes while that is under way makes the next count another one.
+  /// Notes the count before a look at all of them: what comes while that is under way makes the next count
+  /// another one.
   void note(Kernel& kernel, pid_t pid);
-  /// All are to be looked at again.
+  /// Makes the next look see all of them again.
   void forget() { count_.reset(); }
-  /// Whether there are as many, and fewer than `most` glances since. Each counts, also where it says no.
+  /// True when there are as many as noted, and fewer than `most` glances since. Each glance counts, also one
+  /// that says no.
   bool is_as_noted(Kernel& kernel, pid_t pid, std::uint32_t most);
-  /// Since then.
+  /// Number of glances since the count.
   std::uint32_t glances() const { return glances_; }
 
  private:
@@ -93,11 +95,11 @@ class DescriptorCount {
 
 enum class DescriptorKind { MemoryFile, Device, Socket, Other };
 
-/// Other: also where that cannot be said.
+/// Returns Other also where the kind cannot be said.
 DescriptorKind kind_of(int fd);
 
-/// Whether it is what /proc shows as `link`: that device, a memory file, a socket. By what Linux knows of the
-/// inode.
+/// True when it is what /proc shows as `link`: that device, a memory file, a socket. Linux's own facts of the
+/// inode decide.
 bool is_what_it_is_called(int fd, const std::string& link);
 /// The same of the file to which `path` leads, a descriptor in /proc: NotFound where it is something else.
 Status check_what_it_is_called(const std::string& path, const std::string& link);
@@ -118,18 +120,19 @@ struct DescriptorLimit {
 
 Result<DescriptorLimit> descriptor_limit();
 
-/// As many as this process may have: the hard limit, which root raises first, as far as fs.nr_open allows;
-/// and no more than `most`. Programs that it starts afterwards (spawn_process) get the limit that it had
-/// itself, since those that use select() cannot have more than 1,024. Before other threads start; once.
+/// Raises this process's limit of descriptors as far as it may: to the hard limit, which root raises first,
+/// as far as fs.nr_open allows; and to no more than `most`. Programs that it starts afterwards
+/// (spawn_process) get the limit that it had itself, since those that use select() cannot have more than
+/// 1,024. Called once, before other threads start.
 Result<DescriptorLimit> raise_descriptor_limit(std::uint64_t most = std::uint64_t{1} << 20);
 
-/// What spawn_process gives back; empty: nothing was raised.
+/// Returns the limit that spawn_process gives back; empty: nothing was raised.
 std::optional<DescriptorLimit> descriptor_limit_of_children();
 
-/// That this process can open so many more: where its limit is in the way it becomes twice what it was, or as
-/// much more as is needed and the hard limit allows. Whoever does without is never given another limit, since
-/// programs that use select() cannot have more than 1,024; programs that it starts inherit it.
-/// ResourceExhausted: the hard limit does not allow it; what it is. Any thread.
+/// Makes sure that this process can open so many more: where its limit is in the way it becomes twice what it
+/// was, or as much more as is needed and the hard limit allows. A process that does without is never given
+/// another limit, since programs that use select() cannot have more than 1,024; programs that it starts
+/// inherit it. ResourceExhausted: the hard limit does not allow it; what it is. Any thread.
 Status make_room_for_descriptors(std::uint64_t count);
 
 /// The same opening with a number above the soft limit, which is raised for a moment: so the program has all
@@ -162,7 +165,7 @@ inline constexpr std::uint64_t first_mark = std::uint64_t{1} << 48;
 /// PermissionDenied: the descriptor is not for writing. Unavailable: no byte is to be had.
 Result<OpeningMark> mark_opening(int fd);
 
-/// Whether the opening with that mark lives; `fd` is another opening of the same file.
+/// True when the opening with that mark lives; `fd` is another opening of the same file.
 Result<bool> is_marked(int fd, OpeningMark mark);
 
 }  // namespace firebreak::os

@@ -30,9 +30,9 @@ constexpr std::uint64_t wake_id = 0;
 constexpr std::uint64_t alarm_id = 1;
 constexpr std::uint64_t first_id = 2;
 constexpr int most_events = 32;
-/// What was posted is served for so long in one turn: who has much to post keeps nothing else waiting.
+/// Posted callbacks are served for so long in one turn: a thread that posts much keeps nothing else waiting.
 constexpr Nanoseconds longest_posted = std::chrono::milliseconds(20);
-/// What is longer comes to the same, and fits into a time.
+/// Longer delays come to the same, and do not fit into a time.
 constexpr Nanoseconds longest_delay = std::chrono::hours(24 * 365);
 
 timespec to_timespec(Monotonic time) {
@@ -150,17 +150,17 @@ Result<Watch> EventLoop::add_timer(Nanoseconds first, Nanoseconds period, Callba
   const Monotonic at = now() + std::clamp(first, Nanoseconds(0), longest_delay);
   timers_[id] = std::make_shared<Timer>(Timer{at, period, std::move(callback)});
   due_.emplace(at, id);
-  Watch watch(this, id);  // which takes it away again
+  Watch watch(this, id);  // the destructor takes it away again
   if (auto set = set_alarm(); !set) return propagate(set);
   return watch;
 }
 
-/// For the first that is due, where that has changed.
+/// Sets the alarm for the first timer that is due, where that has changed.
 Status EventLoop::set_alarm() {
   if (clock_ != nullptr) return {};
   const auto first = due_.empty() ? std::nullopt : std::optional(due_.begin()->first);
   if (first == alarm_at_) return {};
-  itimerspec times{};  // all zeros: it does not ring
+  itimerspec times{};  // a time of zeros does not ring
   if (first) times.it_value = to_timespec(*first);
   if (::timerfd_settime(alarm_.get(), TFD_TIMER_ABSTIME, &times, nullptr) != 0)
     return fail_errno("set a timer", errno);
@@ -247,7 +247,7 @@ void EventLoop::run_posted() {
   }
 }
 
-/// Before what has been posted since.
+/// Puts callbacks back in front of what has been posted since.
 void EventLoop::put_off(std::span<Callback> rest) {
   {
     const std::lock_guard lock(mutex_);
@@ -296,7 +296,8 @@ void EventLoop::dispatch(std::uint64_t id, std::uint32_t events) {
   }
 }
 
-/// Those whose time has come by now: what their callbacks ask for at once comes in the next round.
+/// Runs the timers whose time has come by now: a timer that their callbacks ask for at once comes in the next
+/// round.
 void EventLoop::run_due() {
   drain_counter(alarm_.get());
   alarm_at_.reset();
@@ -307,7 +308,7 @@ void EventLoop::run_due() {
     serve_first();
     run_timer(id);
   }
-  (void)set_alarm();  // it was set before, and nothing in it has changed but the time
+  (void)set_alarm();  // the alarm was set before, and nothing in it has changed but the time
 }
 
 void EventLoop::run_timer(std::uint64_t id) {
@@ -399,7 +400,7 @@ FileWatch::Changes FileWatch::read() {
       inotify_event event;
       std::memcpy(&event, buffer.data() + at, sizeof(event));
       const char* name = buffer.data() + at + sizeof(event);
-      // Where events were lost, the file may have been written as well.
+      // The file may have been written as well where events were lost.
       if ((event.mask & IN_Q_OVERFLOW) != 0) changes.written = true;
       if (name_.empty() && (event.mask & IN_MODIFY) != 0) changes.written = true;
       if (event.len > 0 && name_ == name) {

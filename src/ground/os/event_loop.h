@@ -42,7 +42,7 @@ class Watch {
 
   void cancel();
   explicit operator bool() const { return loop_ != nullptr; }
-  /// Of a descriptor that was given a callback for it: whether it is called as long as the descriptor can be
+  /// Sets whether a callback that was given for a descriptor is called as long as the descriptor can be
   /// written to. At first it is not.
   void expect_writable(bool expected);
 
@@ -75,7 +75,8 @@ class EventLoop {
   /// The same as the first, for what nobody may keep waiting: it is served before each of the others, however
   /// many of those there are.
   Result<Watch> watch_first(int fd, Callback callback);
-  /// What a callback does as long as this lives can be put off, where it waits for others who ask urgent().
+  /// Marks work of a callback that can be put off as long as this lives, where it waits for others who ask
+  /// urgent().
   class Background {
    public:
     /// `is_background` false: for a part of it that is not to be put off.
@@ -176,8 +177,8 @@ class EventLoop {
   bool stopping_ = false;
 };
 
-/// From now on these signals do not end this process: they stay pending until a loop that asked for them
-/// runs. Before other threads start.
+/// Keeps these signals from ending this process, from now on: they stay pending until a loop that asked for
+/// them runs. Called before other threads start.
 Status hold_signals(const std::vector<int>& signals);
 
 // --- file watch
@@ -187,18 +188,18 @@ class FileWatch {
  public:
   struct Changes {
     bool written = false;
-    bool replaced = false;  ///< another file has the name now
+    bool replaced = false;  ///< the name is another file's now
   };
 
   /// The file of a directory that has this name, also when it appears or is replaced. It need not be there
   /// yet, the directory must.
   static Result<FileWatch> of(const std::string& directory, const std::string& name);
-  /// This very file, whatever its name becomes. `file` may be closed afterwards.
+  /// Watches this very file, whatever its name becomes. `file` may be closed afterwards.
   static Result<FileWatch> of(const Fd& file);
 
   /// Readable when something happened.
   const Fd& fd() const { return fd_; }
-  /// What happened since the last call.
+  /// Returns what happened since the last call.
   Changes read();
 
  private:
@@ -214,7 +215,7 @@ class FileWatch {
 /// Indices of the descriptors that are readable or hung up; empty after `timeout` (negative: for ever).
 Result<std::vector<std::size_t>> poll_readable(std::span<const int> fds, std::chrono::milliseconds timeout);
 
-/// Whether `fd` is writable within `timeout` (negative: for ever).
+/// True when `fd` becomes writable within `timeout` (negative: for ever).
 Result<bool> poll_writable(int fd, std::chrono::milliseconds timeout);
 
 }  // namespace firebreak::os

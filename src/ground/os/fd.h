@@ -54,7 +54,7 @@ class Fd {
 
 // --- duplicate
 
-/// Another descriptor of the same open file, close-on-exec. ResourceExhausted: there is none left.
+/// Makes another descriptor of the same open file, close-on-exec. ResourceExhausted: there is none left.
 Result<Fd> duplicate(int descriptor);
 
 // --- errno error

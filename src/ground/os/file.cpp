@@ -34,8 +34,8 @@ namespace firebreak::os {
 
 namespace {
 
-/// By what Linux knows, without a word to its file system. By number, since the oldest supported C library
-/// has no such function.
+/// Uses facts that Linux has cached; asking the file system could block. The call goes by number, since the
+/// oldest supported C library has no such function.
 bool look_up(int fd, struct statx& facts) {
   return ::syscall(SYS_statx, fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_INO, &facts) ==
          0;
@@ -261,7 +261,7 @@ Status hand_over_folder(const std::string& path, uid_t user, gid_t group) {
   if (!folder) return errno == ENOENT ? Status{} : fail_errno("open " + path, errno);
   struct stat info {};
   if (::fstat(folder.get(), &info) != 0) return fail_errno("look at " + path, errno);
-  // Then nothing in it is to be trusted to be of root's making.
+  // A folder of another user's holds nothing that can be trusted to be of root's making.
   if (info.st_uid == user) return {};
   if (info.st_uid != 0) return fail(ErrorCode::PermissionDenied, path + " is not root's", "remove it");
   std::error_code error;
@@ -433,7 +433,7 @@ std::string holder_of(const Fd& fd) {
 
 namespace {
 
-/// Where others may make files, Linux may not let root open another's by a call that could make it
+/// Linux may not let root open another user's file, where others may make files, by a call that could make it
 /// (fs.protected_regular).
 Fd open_or_make(const std::string& path) {
   constexpr int flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
@@ -450,7 +450,7 @@ Result<FileLock> FileLock::take(const std::string& path) {
   if (!fd) return fail_errno("open " + path, errno);
   struct stat info {};
   if (::fstat(fd.get(), &info) != 0) return fail_errno("look at " + path, errno);
-  // Where others may write they could have put another file of ours there, or a link to one.
+  // Others who may write there could have put another file of ours there, or a link to one.
   if (info.st_uid != ::geteuid() || !S_ISREG(info.st_mode) || info.st_nlink != 1)
     return fail(ErrorCode::PermissionDenied, path + " is not ours alone");
   if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
@@ -499,12 +499,12 @@ namespace {
 
 constexpr std::size_t size_max = 65536;
 
-/// Who else could have written what is behind the descriptor: nobody, or PermissionDenied.
+/// Checks that nobody else could have written what is behind the descriptor; PermissionDenied.
 Status check_ours(const Fd& fd, mode_t type, const std::string& path) {
   struct stat info {};
   if (::fstat(fd.get(), &info) != 0) return fail_errno("look at " + path, errno);
   const bool owned = info.st_uid == ::geteuid() || info.st_uid == 0;
-  // Where a folder of root's is sticky, nobody else takes away what is root's or ours (share_folder).
+  // A sticky folder of root's keeps everybody else from taking away what is root's or ours (share_folder).
   const bool is_sticky = type == S_IFDIR && info.st_uid == 0 && (info.st_mode & S_ISVTX) != 0;
   const bool closed = is_sticky || (info.st_mode & (S_IWGRP | S_IWOTH)) == 0;
   if (owned && closed && (info.st_mode & S_IFMT) == type) return {};

@@ -26,7 +26,7 @@ struct FileIdentity {
   auto operator<=>(const FileIdentity&) const = default;
 };
 
-/// Of the file behind a descriptor.
+/// Returns the identity of the file behind a descriptor.
 Result<FileIdentity> identity_of(int fd);
 
 // --- regular file
@@ -60,18 +60,18 @@ Result<Pipe> make_pipe();
 
 /// A named pipe, for us alone. One that is there is fine; anything else of that name is Internal.
 Status make_fifo(const std::string& path);
-/// From now on it belongs to that user, who alone but for root opens it. PermissionDenied: we are not root,
-/// and that is somebody else.
+/// Gives a file to that user, who alone but for root opens it. PermissionDenied: we are not root, and that is
+/// somebody else.
 Status give_to_user(const std::string& path, uid_t user);
 /// The same of what a descriptor is of, also one that was opened with O_PATH.
 Status give_file(const Fd& file, uid_t user);
-/// What is behind a name, opened for nothing but to be asked what it is; a link is not followed.
+/// Opens what is behind a name, for nothing but to be asked what it is; a link is not followed.
 Result<Fd> find_file(const std::string& path);
 /// Members of its group, which is our own, read a file of ours as well.
 Status let_group_read(const std::string& path);
 /// Members of that group do.
 Status let_group_read(const Fd& file, gid_t group);
-/// What a descriptor is of.
+/// Facts about the file of a descriptor.
 struct FileFacts {
   bool is_regular = false;
   bool is_fifo = false;
@@ -81,12 +81,12 @@ struct FileFacts {
   bool runs_as_owner = false;  ///< whoever runs it becomes its user, or its group
 };
 Result<FileFacts> facts_of(const Fd& file);
-/// Whether that file is in a folder of that user's, which is no link to one, under the name by which it was
+/// True when that file is in a folder of that user's, which is no link to one, under the name by which it was
 /// opened. It may have other names.
 bool lies_in(const Fd& file, const std::string& folder, uid_t user);
-/// Whether that is a folder of root's, no link to one, and nobody else may write there.
+/// True for a folder of root's, no link to one, where nobody else may write.
 bool is_roots_folder(const std::string& path);
-/// Whether others than its owner may make files there.
+/// True when others than its owner may make files there.
 bool may_others_write(const std::string& folder);
 /// A folder that was root's becomes that user's, with what in it is root's but what has other names, and its
 /// pipes' group becomes the user's, whose members read them. Fine where there is none, or it is the user's
@@ -101,18 +101,18 @@ Status remove_if_of_other_type(const std::string& path, uid_t user, FileType typ
 /// Takes away what is that user's under a name, of whatever type, and a file that has other names besides:
 /// that user may have given it this one.
 Status remove_if_by_user(const std::string& path, uid_t user);
-/// Whether there is anything of that name; a link counts.
+/// True when there is anything of that name; a link counts.
 bool is_there(const std::string& path);
-/// Whether that is a regular file, and no link to one.
+/// True for a regular file that is no link to one.
 bool is_plain_file(const std::string& path);
-/// Whether that is a named pipe of that user's, and no link to one.
+/// True for a named pipe of that user's that is no link to one.
 bool is_fifo_of(const std::string& path, uid_t user);
 /// A named pipe is marked in its mode, which changes nothing of who opens it, until that is taken back.
 Status mark_fifo(const Fd& fifo, bool is_marked);
 bool is_marked_fifo(const std::string& path);
-/// Whether we may write there, as the kernel sees it now.
+/// True when we may write there, as the kernel sees it now.
 bool may_write(const std::string& path);
-/// Others may reach what is in a folder by its name, and may not list it.
+/// Lets others reach what is in a folder by its name, without listing it.
 Status let_through(const std::string& folder);
 /// The same for the members of a group alone. PermissionDenied: it is not ours to give.
 Status let_group_through(const std::string& folder, gid_t group);
@@ -124,10 +124,11 @@ Status share_folder(const std::string& folder, gid_t group);
 /// InvalidArgument: there is no such group. By its name or its number.
 Result<gid_t> group_named(const std::string& name);
 
-/// That many bytes may wait in a pipe from now on, a power of two and a page at least, as far as the machine
-/// allows it and what waits there has room. How many it is now; 0: that is no pipe.
+/// Lets that many bytes wait in a pipe, a power of two and a page at least, as far as the machine allows it
+/// and what waits there has room. Returns how many it is now; 0: that is no pipe.
 std::size_t resize_pipe(const Fd& fd, std::size_t bytes);
-/// So many of the bytes that wait in a pipe, at most; they stay there. Never waits. Empty where it cannot.
+/// Returns at most so many of the bytes that wait in a pipe; they stay there. Never waits. Empty where it
+/// cannot.
 std::vector<std::byte> peek_pipe(const Fd& fd, std::size_t bytes_max);
 
 // --- make and remove file
@@ -188,7 +189,7 @@ std::string runtime_folder();
 /// regular file; then its content proves nothing. NotFound: there is none.
 Result<std::string> read_runtime_file(const std::string& folder, const std::string& name);
 
-/// All of it at once: readers see the old content or the new. Makes the folder, for us alone.
+/// Replaces a file at once: readers see the old content or the new. Makes the folder, for us alone.
 /// PermissionDenied: the folder is not ours, or others may write it.
 Status replace_runtime_file(const std::string& folder, const std::string& name, const std::string& content);
 

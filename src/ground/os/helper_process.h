@@ -33,7 +33,7 @@ namespace firebreak::os {
 struct HelperAnswer {
   std::string text;
   std::vector<Fd> descriptors = {};
-  /// For who answers: what is still to be done once that is said.
+  /// Work that the answering process does once it has answered.
   std::function<void()> afterwards = nullptr;
 };
 
@@ -64,14 +64,15 @@ class HelperProcess {
 
 struct HelperDuties {
   using Attached = std::vector<Fd>;
-  /// Whether that is a question; with whether it is answered at once. An error is the answer.
+  /// Says whether a question is one of this kind; with whether it is answered at once. An error is the
+  /// answer.
   std::function<Result<bool>(std::string_view question, const Attached& attached)> is_quick;
   std::function<Result<HelperAnswer>(std::string_view question, const Attached& attached)> answer;
-  /// In a child, first: it gives up what only the process itself is to have.
+  /// Runs first in a child, which gives up what only the process itself is to have.
   std::function<void()> in_child = nullptr;
 };
 
-/// What such a process does, which has one thread, until nobody has the other end any more.
+/// Serves questions as such a process, which has one thread, until nobody has the other end any more.
 void serve_as_helper(Socket& asker, const HelperDuties& duties);
 
 }  // namespace firebreak::os

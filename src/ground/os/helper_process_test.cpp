@@ -22,7 +22,7 @@ namespace {
 
 constexpr Milliseconds long_enough{60'000};
 
-/// What the program does stands in test_helper.cpp.
+/// The program that these tests start is test_helper.cpp.
 struct HelperProcesses : testing::Test {
   void SetUp() override {
     auto started = HelperProcess::start({FIREBREAK_TEST_HELPER}, long_enough);

@@ -5,7 +5,7 @@
 
 namespace firebreak::os {
 
-/// Of this machine, or of the container that we are in. Thread safe.
+/// Returns the name of this machine, or of the container that we are in. Thread safe.
 std::string host_name();
 
 }  // namespace firebreak::os

@@ -12,8 +12,8 @@
 namespace firebreak::os {
 namespace {
 
-/// Of "GPU UUID:  GPU-01234567-89ab-cdef-0123-456789abcdef" in the text; empty: no GPU is described there, or
-/// one that nobody has used yet.
+/// Reads "GPU UUID:  GPU-01234567-89ab-cdef-0123-456789abcdef" in the text; empty: no GPU is described there,
+/// or one that nobody has used yet.
 std::optional<Kernel::GpuUuid> parse_uuid(std::string_view text) {
   constexpr std::string_view label = "GPU-";
   const std::size_t found = text.find(label);

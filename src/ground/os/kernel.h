@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What Firebreak asks of the Linux kernel and of NVIDIA's device nodes, behind one interface: the real one
+/// The interface behind which Firebreak asks the Linux kernel and NVIDIA's device nodes: the real one
 /// (real_kernel.h), a fake for tests (fake_kernel.h), and the software GPU's, which stands in for the device
 /// nodes (lab/softgpu/devices). Sockets, memory and futexes have no fake and live in headers of their own.
 #pragma once
@@ -50,11 +50,11 @@ struct DescriptorLink {
   std::string target;
 };
 
-/// Of a process's descriptors so many as one look takes.
+/// The descriptors of a process that one look takes.
 struct DescriptorLinks {
-  std::vector<DescriptorLink> all;  ///< in no order
-  int next = 0;                     ///< from here on there are more; 0: there are none
-  bool has_missed_any = false;      ///< that are there and could not be read
+  std::vector<DescriptorLink> all;  ///< the links, in no order
+  int next = 0;                     ///< number from which on there are more; 0: there are none
+  bool has_missed_any = false;      ///< some are there and could not be read
   bool is_nothing_there() const { return all.empty() && !has_missed_any; }
 };
 
@@ -73,22 +73,22 @@ class Looks {
   virtual ~Looks() = default;
   /// The whole of such a file in /proc: environ, cmdline, maps, stat.
   virtual Result<std::string> read_file(const std::string& path) = 0;
-  /// So many bytes, at most 4,096, from an address on of such a "mem".
+  /// Reads so many bytes, at most 4,096, from an address on of such a "mem".
   virtual Result<std::string> read_memory(const std::string& path, std::uint64_t address,
                                           std::size_t size_bytes) = 0;
-  /// As Kernel::read_links().
+  /// Does what Kernel::read_links() promises.
   virtual Result<DescriptorLinks> read_links(const std::string& directory, int from) = 0;
   /// The file behind a link in /proc, opened for nothing but to be asked what it is (O_PATH).
   virtual Result<Fd> find(const std::string& path) = 0;
-  /// As Kernel::pidfd_getfd().
+  /// Does what Kernel::pidfd_getfd() promises.
   virtual Result<Fd> duplicate(const Fd& pidfd, int number, const std::string& link) = 0;
-  /// Whether two processes' descriptors are of the same opening.
+  /// True when two processes' descriptors are of the same opening.
   virtual Result<bool> is_same_file(pid_t pid, int number, pid_t other, int other_number) = 0;
   /// The same of many, in their order, in as few questions as there can be.
   virtual std::vector<Result<Fd>> duplicate_all(const Fd& pidfd, std::span<const DescriptorLink> wanted);
   virtual std::vector<Result<bool>> are_same_files(pid_t pid, pid_t other,
                                                    std::span<const NumberPair> numbers);
-  /// As Kernel::stop_all_but_writers(). Unsupported: it is no look of the thread that asks.
+  /// Does what Kernel::stop_all_but_writers() promises. Unsupported: it is no look of the thread that asks.
   virtual Result<std::unique_ptr<Standstill>> stop_all_but_writers(pid_t pid, const Fd& pipe);
 };
 
@@ -98,20 +98,20 @@ struct FilePair {
   const Fd* own = nullptr;
 };
 
-/// What a process that is not root may not do with files, done by one that is
+/// File operations that a process which is not root may not do, done by one that is
 /// (agent/root/privileged_helper.h). Thread safe; waits for no other process than that.
 class RootFiles {
  public:
   virtual ~RootFiles() = default;
-  /// As Kernel::give_file(), of a file of ours.
+  /// Does what Kernel::give_file() promises, of a file of ours.
   virtual Status give_file(const Fd& file, uid_t user) = 0;
-  /// As Kernel::mark_fifo().
+  /// Does what Kernel::mark_fifo() promises.
   virtual Status mark_fifo(const Fd& fifo, bool is_marked) = 0;
   /// One of the GPU driver's, to be read without waiting.
   virtual Result<Fd> open_driver_file(const std::string& name) = 0;
 };
 
-/// Where the driver has files for root alone.
+/// Folder of the driver's files that are root's alone.
 inline constexpr std::string_view driver_folder = "/proc/driver/nvidia-uvm/";
 
 /// Thread safe. Every call fails with the errno's text as message; EACCES and EPERM become PermissionDenied,
@@ -127,7 +127,7 @@ class Kernel {
   /// Bytes read; 0 at the end; Unavailable when a non-blocking descriptor has nothing (EAGAIN).
   virtual Result<std::size_t> read(const Fd& fd, std::span<std::byte> into) = 0;
   virtual Result<std::string> read_link(const std::string& path) = 0;
-  /// What such a folder of descriptors in /proc shows, from number `from` on: as many as a look takes
+  /// Reads what such a folder of descriptors in /proc shows, from number `from` on: as many as a look takes
   /// (ground/os/looks.h). Timeout: as above.
   virtual Result<DescriptorLinks> read_links(const std::string& directory, int from);
   /// Names in a directory, without "." and "..".
@@ -137,37 +137,38 @@ class Kernel {
   /// The whole of a file in /proc that Linux makes of a process's memory: environ, cmdline, maps. Timeout:
   /// the process does not let itself be looked at.
   virtual Result<std::string> read_memory_file(const std::string& path) { return read_file(path); }
-  /// So many bytes of a process's memory (its "mem" in /proc). Timeout: as above.
+  /// Reads so many bytes of a process's memory (its "mem" in /proc). Timeout: as above.
   virtual Result<std::string> read_memory(const std::string& path, std::uint64_t /*address*/,
                                           std::size_t /*size_bytes*/) {
     return fail(ErrorCode::NotFound, "no memory is seen in " + path);
   }
-  /// From now on looks that may last are done by these.
+  /// Hands looks that may last to `looks`, from now on.
   virtual void look_by(std::shared_ptr<Looks> /*looks*/) {}
   virtual Status ioctl(const Fd& fd, unsigned long request, void* argument) = 0;
   /// Closes a descriptor. The last one of a device node may take as long as the driver waits for the GPU.
   virtual void close(Fd fd) { fd.reset(); }
-  /// As the functions of these names (ground/os/file.h).
+  /// These do what the functions of these names do (ground/os/file.h).
   virtual Status give_file(const Fd& file, uid_t user);
   virtual Status mark_fifo(const Fd& fifo, bool is_marked);
-  /// From now on these two are done by that one, and the driver's files opened. Before another thread uses
-  /// it.
+  /// Hands these two functions, and the opening of the driver's files, to `files` from now on. Called before
+  /// another thread uses it.
   virtual void files_by(std::shared_ptr<RootFiles> /*files*/) {}
   /// The path that /proc/PID/fd shows for a process's UVM descriptor: "/dev/nvidia-uvm" on a real machine.
   virtual std::string uvm_link_target() const { return "/dev/nvidia-uvm"; }
   /// The same for those of NVIDIA's resource manager.
   virtual std::string rm_link_target() const { return "/dev/nvidiactl"; }
-  /// Which GPU driver is loaded, in its own words: one line, another for another version.
+  /// Returns which GPU driver is loaded, in its own words: one line, another for another version.
   virtual Result<std::string> gpu_driver();
   /// The GPUs that this machine has, by the 16 bytes that name one.
   using GpuUuid = std::array<std::uint8_t, 16>;
   virtual Result<std::vector<GpuUuid>> gpu_uuids();
-  /// What says at once that /dev/kmsg has something. Unsupported where its poll() is prompt, as a stand-in's
-  /// is.
+  /// Returns a bell that says at once that /dev/kmsg has something. Unsupported where its poll() is prompt,
+  /// as a stand-in's is.
   virtual Result<KernelLogBell> kernel_log_bell() {
     return fail(ErrorCode::Unsupported, "this kernel log has no bell");
   }
-  /// What was opened beforehand, or why it could not be, is the next answer to that.
+  /// Makes a bell that was opened beforehand, or the reason why it could not be, the next answer to
+  /// kernel_log_bell().
   virtual void use_bell(Result<KernelLogBell> /*bell*/) {}
 
   // Processes.
@@ -177,7 +178,7 @@ class Kernel {
   /// socket. NotFound: it is something else, whatever it is called. Timeout: the process does not let itself
   /// be looked at.
   virtual Result<Fd> pidfd_getfd(const Fd& pidfd, int remote_number, const std::string& link) = 0;
-  /// Whether that descriptor of a process is (a duplicate of) ours. Unsupported: this kernel cannot say;
+  /// True when that descriptor of a process is (a duplicate of) ours. Unsupported: this kernel cannot say;
   /// Timeout: as above.
   virtual Result<bool> is_same_file(pid_t pid, int remote_number, const Fd& fd) = 0;
   /// The same of many, in their order: where a helper is asked, it is not asked for each.

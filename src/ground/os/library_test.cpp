@@ -69,7 +69,7 @@ class PrivateCopies : public testing::Test {
 
   TemporaryDirectory directory_ = TemporaryDirectory::create().value();
   std::string original_;
-  /// Not the name of what others copy meanwhile.
+  /// The name differs from that of what others copy meanwhile.
   std::string path_ = directory_.path() + "/libcopied-" + std::to_string(own_pid()) + ".so";
   std::vector<std::string> made_;
 };

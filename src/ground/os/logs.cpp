@@ -68,7 +68,7 @@ Result<off_t> find_begin(const Fd& fd, off_t end) {
   return end;
 }
 
-/// After the last line end before `end`; `begin` where there is none.
+/// Returns the place behind the last line end before `end`; `begin` where there is none.
 Result<off_t> last_line_end(const Fd& fd, off_t begin, off_t end) {
   std::array<char, 4096> buffer{};
   while (end > begin) {
@@ -109,7 +109,8 @@ Status copy(const Fd& from, Span part, const std::string& to) {
   return {};
 }
 
-/// What is to go: all but the youngest quarter of the limit. Empty: the log is within its limit.
+/// Returns the part that is to go: all but the youngest quarter of the limit. Empty: the log is within its
+/// limit.
 Result<Span> part_to_move(const Fd& fd, const LogLimits& limits) {
   struct stat info {};
   if (::fstat(fd.get(), &info) != 0) return fail_errno("look at a log", errno);
@@ -194,7 +195,7 @@ Result<std::uint64_t> read_number(const Fd& file) {
   return number;
 }
 
-/// Where tracefs is not mounted, a mount of our own that nobody else sees and that ends with its descriptor.
+/// Makes a mount of tracefs, where there is none, that nobody else sees and that ends with its descriptor.
 Fd private_tracefs() {
   const Fd filesystem(static_cast<int>(::syscall(SYS_fsopen, "tracefs", FSOPEN_CLOEXEC)));
   if (!filesystem) return Fd();
@@ -214,7 +215,7 @@ Result<std::uint64_t> trace_point() {
   return read_number(file);
 }
 
-/// Without a descriptor where it fails; errno says why.
+/// Returns an invalid descriptor where it fails; errno says why.
 Fd listen(std::uint64_t point, int processor) {
   perf_event_attr attributes{};
   attributes.type = PERF_TYPE_TRACEPOINT;

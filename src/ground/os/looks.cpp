@@ -27,7 +27,7 @@
 namespace firebreak::os {
 namespace {
 
-/// What is read so is far smaller; a file that never ends must not eat the memory.
+/// Small files are far smaller than that; a file that never ends must not eat the memory.
 constexpr std::size_t largest_small_file = 16 * mib;
 constexpr std::size_t most_memory_bytes = 4096;
 
@@ -94,7 +94,7 @@ class Entries {
   std::size_t filled_ = 0;
 };
 
-/// Of a process that has very many only so many names are read.
+/// Reads only so many names of a process that has very many.
 Result<DescriptorLinks> links_in(const std::string& directory, int from, Nanoseconds longest) {
   auto entries = Entries::of(directory);
   if (!entries) return propagate(entries);
@@ -159,7 +159,8 @@ class DirectLooks final : public Looks {
       const auto path = "/proc/" + std::to_string(pid) + "/fd/" + std::to_string(number);
       if (const Status right = check_what_it_is_called(path, link); !right) return propagate(right);
     }
-    // By number: the C library's header for it does not link from C++ in the oldest supported release.
+    // The call goes by number: the C library's header for it does not link from C++ in the oldest supported
+    // release.
     Fd fd(static_cast<int>(::syscall(SYS_pidfd_getfd, pidfd.get(), number, 0U)));
     if (!fd) return fail_errno(of_a_process, errno);
     // The number may be another file's by now.

@@ -13,12 +13,12 @@
 
 namespace firebreak::os {
 
-/// So long one look at descriptors takes: a fault that comes just then waits for it. Where the machine is
-/// busy it sees fewer than it could.
+/// Longest time of one look at descriptors: a fault that comes just then waits for it. Where the machine is
+/// busy a look sees fewer than it could.
 inline constexpr Nanoseconds longest_look_at_descriptors = std::chrono::microseconds(250);
 
-/// Of this thread, for as long as they last; at descriptors no longer than `at_descriptors`, but at as many
-/// as have to be.
+/// Makes looks of this thread, for as long as they last; at descriptors no longer than `at_descriptors`, but
+/// at as many as have to be.
 std::shared_ptr<Looks> direct_looks(Nanoseconds at_descriptors = longest_look_at_descriptors);
 
 /// The whole of a small file. Protocol: it is larger than 16 MiB.
@@ -26,13 +26,13 @@ Result<std::string> read_small_file(const std::string& path);
 /// The same of one that is open; `path` is for the error.
 Result<std::string> read_to_end(const Fd& file, const std::string& path);
 
-/// So many descriptors are looked at in one look, which takes about half a millisecond for all of them.
+/// Largest number of descriptors in one look, which takes about half a millisecond for all of them.
 inline constexpr std::size_t most_descriptors_in_a_look = 256;
-/// And so many at least, however long that takes: most processes have fewer.
+/// Smallest number of descriptors in one look, however long that takes: most processes have fewer.
 inline constexpr std::size_t fewest_descriptors_in_a_look = 64;
-/// Of a process that has more, so many.
+/// Largest number of descriptors that are looked at of a process that has more.
 inline constexpr std::size_t most_descriptors_of_a_process = 4096;
-/// So much of what a descriptor is shown to be is told: whatever we look for is shorter.
+/// Length of a link's text that is told: whatever we look for is shorter.
 inline constexpr std::size_t most_link_bytes = 300;
 
 /// Whether to read that path, or to follow it, may last as long as a process likes: it leads into the folder

@@ -89,7 +89,7 @@ TEST(DuplicateTest, WhatIsCalledSomethingElseIsNotTaken) {
   FuseFile fuse;
   if (!fuse.file()) GTEST_SKIP() << "nobody may mount here";
   Holding holding(fuse.file());
-  fuse.questions();  // of its exec()
+  fuse.questions();  // questions of its exec()
   for (const char* link : {"/memfd:x (deleted)", "/dev/null", "socket:[1]"}) {
     const auto taken = holding.kernel.pidfd_getfd(holding.pidfd, Holding::number, link);
     ASSERT_FALSE(taken);

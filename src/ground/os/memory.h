@@ -33,7 +33,7 @@ enum class MemorySeal {
 Result<Fd> create_memory_file(const std::string& name, std::size_t size_bytes,
                               MemorySeal seal = MemorySeal::Size);
 
-/// What /proc/PID/fd shows of a descriptor of such a file.
+/// Returns what /proc/PID/fd shows of a descriptor of such a file.
 std::string memory_file_link(const std::string& name);
 
 /// A memory file that holds `content`, to be read from its beginning: standard input for a program.
@@ -49,18 +49,18 @@ Result<Fd> reopen(int fd);
 /// Locks the file for as long as this opening of it lives: until all duplicates of the descriptor, wherever
 /// they are, and all mappings made of them are gone.
 Status lock_while_open(int fd);
-/// Whether somebody's opening of the same file, another one than this, holds that lock.
+/// True when somebody's opening of the same file, another one than this, holds that lock.
 Result<bool> is_locked_elsewhere(int fd);
 
 /// The whole of a file that can be read at any place, wherever its descriptor stands.
 Result<std::string> content_of(int fd);
-/// Of the file at that path.
+/// Returns the content of the file at that path.
 Result<std::string> content_at(const std::string& path);
 
 /// The size of the file behind a descriptor.
 Result<std::size_t> file_size(int fd);
 
-/// Whether a peer can no longer shrink the memory file; ask before mapping a descriptor that somebody sent.
+/// True when a peer can no longer shrink the memory file; ask before mapping a descriptor that somebody sent.
 bool has_fixed_size(int fd);
 /// The same, and that it has exactly so many bytes: it can be mapped as what it is said to be.
 bool has_fixed_size(int fd, std::size_t size_bytes);
@@ -78,7 +78,8 @@ class Mapping {
   /// Exactly those addresses, whole pages, kept from everybody: nobody can read or write them. Unavailable:
   /// Linux gives other addresses instead.
   static Result<Mapping> placeholder(std::uint64_t address, std::size_t size_bytes);
-  /// From now on nobody can read or write the last `size_bytes`, whole pages: who runs past the end fails.
+  /// Keeps everybody from reading or writing the last `size_bytes`, whole pages: code that runs past the end
+  /// fails.
   Status forbid_tail(std::size_t size_bytes);
 
   Mapping() = default;
@@ -121,9 +122,9 @@ bool copy_if_readable(void* to, const void* from, std::size_t size_bytes);
 // --- barrier
 // A fence that one thread pays for on behalf of all others (membarrier(2), private expedited).
 
-/// Once a process, before the first barrier. False: this kernel has none.
+/// Prepares the barrier; called once a process, before the first one. False: this kernel has none.
 bool prepare_process_barrier();
-/// Every thread of this process has passed a full memory barrier when this returns.
+/// Returns when every thread of this process has passed a full memory barrier.
 void pass_process_barrier();
 
 // --- futex

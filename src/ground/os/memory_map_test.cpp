@@ -31,7 +31,7 @@ TEST(MemoryMap, EveryFieldOfALine) {
 TEST(MemoryMap, WhatIsNoLineIsLeftOut) {
   EXPECT_TRUE(parse_memory_map("").empty());
   EXPECT_TRUE(parse_memory_map("\n\nnonsense\n12-\n12-34 \n12-34 rw-p\n12-34 rw-p 0 0:0\n").empty());
-  EXPECT_EQ(parse_memory_map("12-34 rw-p 0 0:0 0 ").size(), 1U);  // no newline at the end
+  EXPECT_EQ(parse_memory_map("12-34 rw-p 0 0:0 0 ").size(), 1U);  // the text has no newline at its end
 }
 
 TEST(MemoryMap, OwnMappingOfAFileIsFoundByItsIdentity) {

@@ -66,7 +66,7 @@ TEST(MemoryFile, IsRefusedWhereFilesMayNotBeThatLarge) {
 }
 
 TEST(MappingTest, APlaceholderKeepsItsAddressesUntilItGoes) {
-  const std::uint64_t address = 0x567800000000;  // where sanitizers have a program's own data
+  const std::uint64_t address = 0x567800000000;  // sanitizers have a program's own data there
   auto placeholder = Mapping::placeholder(address, 1 << 20);
   ASSERT_TRUE(placeholder);
   EXPECT_EQ(reinterpret_cast<std::uint64_t>(placeholder->data()), address);

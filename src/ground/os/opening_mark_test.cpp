@@ -82,7 +82,7 @@ TEST_F(OpeningMarkTest, NeedsADescriptorForWriting) {
   EXPECT_EQ(mark_opening(reader.get()).error().code, ErrorCode::PermissionDenied);
 }
 
-// As the software GPU locks its address spaces.
+// The lock is one as the software GPU locks its address spaces.
 TEST(OpeningMarkOfALockedFile, IsToldFromTheLockAndFromAnyOther) {
   const Fd opening = create_memory_file("test", 4096).value();
   ASSERT_TRUE(lock_while_open(opening.get()));

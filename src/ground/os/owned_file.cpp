@@ -42,7 +42,7 @@ Status replace_owned_file(const std::string& folder, const std::string& name, st
   const auto opened = open_own_folder(folder);
   if (!opened) return propagate(opened);
   const std::string next = "." + name + "." + std::to_string(own_pid());
-  (void)::unlinkat(opened->get(), next.c_str(), 0);  // of one that was killed in the middle
+  (void)::unlinkat(opened->get(), next.c_str(), 0);  // left by a process that was killed in the middle
   const Fd file(
       ::openat(opened->get(), next.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!file) return fail_errno("make " + folder + "/" + next, errno);

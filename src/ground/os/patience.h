@@ -13,7 +13,8 @@ class Patience {
  public:
   explicit Patience(Nanoseconds reserve) : reserve_(reserve), left_(reserve) {}
 
-  /// For the next one: half of what is left, so that there is something left for whoever comes after it.
+  /// Returns the time for the next look: half of what is left, so that there is something left for whoever
+  /// comes after it.
   Nanoseconds for_one(Monotonic now) {
     left_ = std::min(reserve_, left_ + (now - looked_) / 10);
     looked_ = now;

@@ -62,7 +62,7 @@ TEST_F(VisitDescriptors, OfNobodyFails) {
   EXPECT_EQ(visited.error().code, ErrorCode::NotFound);
 }
 
-/// Of as many as `count`, from number 100 on.
+/// Gives `count` descriptors, from number 100 on.
 void give_many(FakeKernel& kernel, std::size_t count) {
   const Fd file = create_memory_file("many", 1).value();
   for (std::size_t i = 0; i < count; ++i)
@@ -106,7 +106,7 @@ class ScanOfShortLooks : public testing::Test {
  protected:
   ScanOfShortLooks() { kernel_.look_by(direct_looks(Nanoseconds{})); }
 
-  /// As many as these in all.
+  /// True when there are as many as these in all.
   bool have(std::size_t count) {
     const std::size_t others = open_descriptors().value();
     while (many_.size() + others < count) {
@@ -188,7 +188,7 @@ class WithoutItsFirstThread : public testing::Test {
     std::thread([] {
       for (;;) ::pause();
     }).detach();
-    ::syscall(SYS_exit, 0);  // of this thread alone
+    ::syscall(SYS_exit, 0);  // ends this thread alone
   }
   ~WithoutItsFirstThread() override {
     ::kill(pid_, SIGKILL);

@@ -67,7 +67,7 @@ class WithoutRandomAddresses : public testing::Test {
     kept_open_.reset();
     for (const pid_t run : runs_) end(run);
   }
-  /// Once it is there.
+  /// Returns the child once it is there.
   pid_t child_of(pid_t run) {
     for (;;) {
       const auto children = children_of(kernel_, run);

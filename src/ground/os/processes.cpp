@@ -22,7 +22,7 @@ std::optional<pid_t> pid_in(std::string_view name) {
   return is_number && pid > 0 ? std::optional(pid) : std::nullopt;
 }
 
-/// What stands after such a label in a status. A process's name cannot hold a line's end there.
+/// Returns the text behind such a label in a status. A process's name cannot hold a line's end there.
 std::string_view line_of(std::string_view status, std::string_view label) {
   const std::size_t found = status.find(label);
   if (found == std::string_view::npos) return {};
@@ -158,7 +158,7 @@ std::string_view parent(std::string_view stat) { return stat_field(stat, 4); }
 
 namespace {
 
-/// Of a line of numbers, which each begin with a tab. A name cannot hold a line's end there.
+/// Reads a line of numbers, which each begin with a tab. A name cannot hold a line's end there.
 template <class Number>
 std::vector<Number> numbers_after(std::string_view label, std::string_view status) {
   std::vector<Number> numbers;
@@ -196,14 +196,14 @@ bool is_of_user_alone(std::string_view status, uid_t user) {
 std::string image(std::string_view stat) {
   const std::string_view code = stat_field(stat, 26);
   const std::string_view stack = stat_field(stat, 28);
-  // What Linux hides it shows as 1 and 0.
+  // Hidden addresses read as 1 and 0.
   if (code.size() < 2 || stack.size() < 2) return {};
   return std::string(code) + ":" + std::string(stack);
 }
 
 namespace {
 
-/// Where in its memory a program finds its AT_RANDOM.
+/// Returns where in its memory a program finds its AT_RANDOM.
 std::optional<std::uint64_t> random_bytes_address(std::string_view auxiliary_vector) {
   Elf64_auxv_t entry{};
   for (; auxiliary_vector.size() >= sizeof(entry); auxiliary_vector.remove_prefix(sizeof(entry))) {
@@ -213,7 +213,8 @@ std::optional<std::uint64_t> random_bytes_address(std::string_view auxiliary_vec
   return std::nullopt;
 }
 
-/// In hexadecimal; empty where they are not to be had. Timeout: the process does not let itself be looked at.
+/// Returns them in hexadecimal; empty where they are not to be had. Timeout: the process does not let itself
+/// be looked at.
 Result<std::string> random_bytes_of(Kernel& kernel, const std::string& folder) {
   const auto vector = kernel.read_memory_file(folder + "/auxv");
   if (!vector && vector.error().code == ErrorCode::Timeout) return propagate(vector);
@@ -229,7 +230,8 @@ Result<std::string> random_bytes_of(Kernel& kernel, const std::string& folder) {
 
 Result<std::string> image_in(Kernel& kernel, const std::string& folder, std::string_view stat) {
   std::string addresses = image(stat);
-  // Not needed else, and a look into memory may have to wait for the process's own changes of its mappings.
+  // Memory is read only here, since a look into it may have to wait for the process's own changes of its
+  // mappings.
   if (addresses.empty() || (stat_flags(stat) & flag_random_addresses) != 0) return addresses;
   const auto bytes = random_bytes_of(kernel, folder);
   if (!bytes) return propagate(bytes);

@@ -21,7 +21,7 @@ Result<std::optional<ExitStatus>> wait_for_child(Kernel& kernel, pid_t pid, cons
 }
 
 Status kill_child(Kernel& kernel, pid_t pid, const Fd& pidfd) {
-  // It may have ended by itself in this moment; reaping it is all that is left then.
+  // The process may have ended by itself in this moment; reaping it is all that is left then.
   static_cast<void>(kernel.send_signal(pidfd, SIGKILL));
   const auto status = wait_for_child(kernel, pid, pidfd, patience_after_kill);
   if (!status) return propagate(status);

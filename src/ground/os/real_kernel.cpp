@@ -42,7 +42,8 @@ ExitStatus from_wait(int status) {
   return result;
 }
 
-// By number, because the C library's header for these does not link from C++ in the oldest supported release.
+// The call goes by number, because the C library's header for these does not link from C++ in the oldest
+// supported release.
 int call_pidfd_open(pid_t pid) { return static_cast<int>(::syscall(SYS_pidfd_open, pid, 0U)); }
 long call_pidfd_send_signal(int pidfd, int signal) {
   return ::syscall(SYS_pidfd_send_signal, pidfd, signal, nullptr, 0U);
@@ -201,7 +202,7 @@ namespace {
 constexpr unsigned close_range_cloexec = 1U << 2;
 constexpr int exit_when_not_started = 127;
 
-/// All that the child needs, made before it begins: until its exec it may not allocate.
+/// Everything that the child needs, made before it begins: until its exec it may not allocate.
 struct Launch {
   std::string program;
   std::vector<char*> arguments;
@@ -297,7 +298,7 @@ void await_word(int gate) {
   const int safe_gate = gate < 0 ? -1 : ::fcntl(gate, F_DUPFD_CLOEXEC, launch.highest_target + 1);
   if (gate >= 0 && safe_gate < 0) report_and_exit(report, errno);
   if (!place_descriptors(launch)) report_and_exit(safe_report, errno);
-  // Not before: what is inherited may have higher numbers.
+  // The limit comes last: inherited descriptors may have higher numbers.
   if (launch.descriptors_max && ::setrlimit(RLIMIT_NOFILE, &*launch.descriptors_max) != 0)
     report_and_exit(safe_report, errno);
   if (gate >= 0) await_word(safe_gate);
@@ -310,7 +311,7 @@ struct Gate {
   Fd parent;
 };
 
-/// Of the calling thread.
+/// Blocks all signals of the calling thread.
 class AllSignalsBlocked {
  public:
   AllSignalsBlocked() {

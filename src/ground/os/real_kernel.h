@@ -9,8 +9,8 @@ namespace firebreak::os {
 
 // --- real kernel
 
-/// This machine's Linux kernel and NVIDIA driver. Has no state of its own but who looks and gives for it, and
-/// a bell; other kernels may derive from it to stand in for single device nodes.
+/// This machine's Linux kernel and NVIDIA driver. Its only state is who looks and gives for it, and a bell;
+/// other kernels may derive from it to stand in for single device nodes.
 class RealKernel : public Kernel {
  public:
   /// Always close-on-exec.
@@ -27,14 +27,14 @@ class RealKernel : public Kernel {
                                   std::size_t size_bytes) override {
     return looks_->read_memory(path, address, size_bytes);
   }
-  /// Before another thread uses it.
+  /// Called before another thread uses it.
   void look_by(std::shared_ptr<Looks> looks) override { looks_ = std::move(looks); }
   Status ioctl(const Fd& fd, unsigned long request, void* argument) override;
   Status give_file(const Fd& file, uid_t user) override;
   Status mark_fifo(const Fd& fifo, bool is_marked) override;
   void files_by(std::shared_ptr<RootFiles> files) override { root_files_ = std::move(files); }
   Result<KernelLogBell> kernel_log_bell() override;
-  /// Before another thread uses it.
+  /// Called before another thread uses it.
   void use_bell(Result<KernelLogBell> bell) override { bell_.emplace(std::move(bell)); }
 
   /// A child that is to die with its parent dies with the *thread* that called this: call it from one that

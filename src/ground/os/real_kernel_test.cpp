@@ -112,7 +112,7 @@ TEST_F(RealKernelTest, ToStartAProgramCopiesNoMemory) {
   EXPECT_EQ(forks, before);
 }
 
-/// Until its exec it is in our memory: a handler of ours that ran in it would change that.
+/// The child is in our memory until its exec: a handler of ours that ran in it would change that.
 TEST_F(RealKernelTest, AProgramThatStartsRunsNoHandlerOfOurs) {
   static std::atomic<int> calls{0};
   struct sigaction action {};
@@ -130,7 +130,7 @@ TEST_F(RealKernelTest, AProgramThatStartsRunsNoHandlerOfOurs) {
   int ended_by_it = 0;
   for (int i = 0; i < 50; ++i) {
     const auto pid = kernel_.spawn(request);
-    if (!pid) continue;  // it ended before its exec
+    if (!pid) continue;  // the process ended before its exec
     const Fd pidfd = kernel_.pidfd_open(*pid).value();
     const auto status = wait_for_child(kernel_, *pid, pidfd, long_enough).value();
     ended_by_it += status && status->signal == SIGUSR2 ? 1 : 0;

@@ -43,7 +43,7 @@ TEST(RelayChannel, APipePassesEveryByte) {
 }
 
 TEST(RelayChannel, ATerminalIsOneAndPassesEveryByte) {
-  // Any terminal will do; a machine without one to offer has none to relay.
+  // The test takes any terminal; a machine that has none to offer has none to relay.
   const Fd outer = RealKernel().open("/dev/ptmx", O_RDWR | O_NOCTTY).value();
   ASSERT_TRUE(is_terminal(outer.get()));
   RelayChannel channel = channel_like(outer.get()).value();

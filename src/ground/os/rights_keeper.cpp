@@ -54,7 +54,7 @@ Result<Fd> await_helper(Socket& socket, Milliseconds limit) {
 
 namespace {
 
-/// It shares nothing with tenants, so it may go on where others are told to end.
+/// The keeper shares nothing with tenants, so it may go on where others are told to end.
 void outlive_signals() {
   for (const int each : {SIGHUP, SIGINT, SIGTERM}) ::signal(each, SIG_IGN);
 }
@@ -63,7 +63,7 @@ void outlive_signals() {
 Status keep_but_what_looks_need() {
   constexpr std::array<Capability, 2> needed{Capability::SysPtrace, Capability::DacReadSearch};
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return fail_errno("set no_new_privs", errno);
-  // Without it we see what whoever has the same rights sees, and with less of these we would see less.
+  // A process sees what all see that have the same rights, and with less of these it would see less.
   return has_capability(Capability::SysPtrace) ? give_up_all_capabilities_but(needed) : Status{};
 }
 
@@ -110,7 +110,7 @@ class Keeper {
 
 void keep_rights(Socket& asker, const std::function<void(Socket&)>& help) {
   outlive_signals();
-  (void)run_as_soon_as_woken();  // who asks waits for us; helpers have no such priority
+  (void)run_as_soon_as_woken();  // the asker waits for us; helpers have no such priority
   if (keep_but_what_looks_need()) Keeper(asker, help).serve();
 }
 

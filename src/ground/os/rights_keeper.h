@@ -33,7 +33,7 @@ namespace firebreak::os {
 class RightsKeeper {
  public:
   static constexpr int socket_descriptor = SocketProcess::socket_descriptor;
-  /// More there are not at once.
+  /// Largest number of helpers at once.
   static constexpr std::size_t most_helpers = 128;
 
   /// `command`: of a process that calls keep_rights() with that descriptor. Waits until it is there. It ends
@@ -54,12 +54,12 @@ class RightsKeeper {
   SocketProcess process_;
 };
 
-/// What the keeper says first on the other end of a helper's socket: the helper's process. Timeout: it has
-/// said nothing yet (a negative limit: waits for ever). Unavailable: it is gone. ResourceExhausted: there is
-/// no helper.
+/// Returns the helper's process, which is the keeper's first word on the other end of a helper's socket.
+/// Timeout: it has said nothing yet (a negative limit: waits for ever). Unavailable: it is gone.
+/// ResourceExhausted: there is no helper.
 Result<Fd> await_helper(Socket& socket, Milliseconds limit);
 
-/// What the keeper does, until nobody has the other end any more. `help`: what a helper does, with its end.
+/// Serves as the keeper, until nobody has the other end any more. `help`: what a helper does, with its end.
 void keep_rights(Socket& asker, const std::function<void(Socket&)>& help);
 
 }  // namespace firebreak::os

@@ -16,7 +16,7 @@ namespace {
 
 int policy_of_this_thread() { return ::sched_getscheduler(0) & ~SCHED_RESET_ON_FORK; }
 
-/// What a thread of this process can have at best.
+/// Returns the best policy that a thread of this process can have.
 int best_policy() {
   int best = SCHED_OTHER;
   std::thread([&best] {
@@ -40,7 +40,7 @@ TEST(Scheduling, APromptThreadHasTheBestPolicyAndWhatItStartsIsOrdinary) {
   EXPECT_TRUE(done || done.error().code == ErrorCode::Unsupported);
 }
 
-/// Of this thread; 0: an older kernel, or an ordinary thread.
+/// Returns the turn of this thread; 0: an older kernel, or an ordinary thread.
 std::uint64_t turn_ns() {
   struct {
     std::uint32_t size = 48, policy = 0;

@@ -198,9 +198,9 @@ Status make_copy(int library, std::size_t size_bytes, const std::string& folder,
   return done;
 }
 
-/// Of a library of that name, copies of what it was before: they would stay until the machine is started
-/// anew. Who has one loaded keeps it. Another version may be in use beside this one, so those of the last
-/// hour stay.
+/// Removes copies of what a library of that name was before: they would stay until the machine is started
+/// anew. A process that has one loaded keeps it. Another version may be in use beside this one, so those of
+/// the last hour stay.
 void remove_outdated(const std::string& folder, const std::string& current, const std::string& name) {
   constexpr std::time_t kept_s = 3600;
   DIR* const listed = ::opendir(folder.c_str());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// This process: its program, its environment, its threads, its libraries.
+/// The process that this code runs in: its program, its environment, its threads, its libraries.
 #pragma once
 
 #include <sys/types.h>
@@ -27,7 +27,8 @@ Result<std::string> executable_path();
 
 /// The value of an environment variable, or empty. Not safe beside setenv() in another thread.
 std::optional<std::string> environment_variable(const std::string& name);
-/// Whether a variable is set of whose name that is so. Not safe beside setenv() in another thread.
+/// True when a variable is set whose name satisfies the predicate. Not safe beside setenv() in another
+/// thread.
 bool has_environment_variable(const std::function<bool(std::string_view name)>& is_it);
 
 /// NAME=VALUE of all but those. Not safe beside setenv() in another thread.
@@ -47,20 +48,21 @@ class EnvironmentScope {
   std::vector<std::pair<std::string, std::optional<std::string>>> before_;
 };
 
-/// Where PATH finds an executable `program`; a name with a slash is only checked. Empty when there is none.
+/// Returns where PATH finds an executable `program`; a name with a slash is only checked. Empty when there is
+/// none.
 std::optional<std::string> find_program(const std::string& program);
 
-/// This process becomes another program (looked up in PATH); returns only where that failed.
+/// Turns this process into another program (looked up in PATH); returns only where that failed.
 Status become_program(const std::vector<std::string>& command);
 
 /// exit(): also runs what libraries left to be done at the end. For faults on purpose alone.
 [[noreturn]] void leave_process(int status);
 
-/// From now on the signal does what Linux does of itself, whoever in this process had other plans. For faults
-/// on purpose alone.
+/// Restores what Linux does of itself for the signal, whoever in this process had other plans. Used for
+/// faults on purpose alone.
 void forget_signal_handler(int signal);
 
-/// Whether somebody looks at what is written to descriptor `number`.
+/// True when somebody looks at what is written to descriptor `number`.
 bool is_terminal(int number);
 
 // --- library
@@ -73,7 +75,7 @@ Result<void*> load_symbol(const std::string& library, const char* symbol);
 /// The path of the shared library or program that a function is part of. NotFound: of none.
 Result<std::string> library_of(const void* function);
 
-/// Whether all of those bytes are part of a program's or shared library's file, as it is loaded, and nobody
+/// True when all of those bytes are part of a program's or shared library's file, as it is loaded, and nobody
 /// may write there. They are there until the library is unloaded.
 bool is_constant_in_library(const void* begin, std::size_t size_bytes);
 
@@ -87,11 +89,11 @@ std::string beside_this_library(const std::string& name);
 class PrivateLibrary {
  public:
   struct Origin {
-    std::string path;          ///< of the copy
-    std::string name;          ///< of what it is a copy of, without its folder
-    unsigned int copy_number;  ///< as given to load()
+    std::string path;          ///< path of the copy
+    std::string name;          ///< name of the copied library, without its folder
+    unsigned int copy_number;  ///< number as given to load()
   };
-  /// Of which library that address is part of a copy; empty: of none.
+  /// Returns the library in whose copy that address lies; empty: in none.
   static std::optional<Origin> origin_of(const void* address);
   /// Copy number `copy` of the library, of those that this process has. The copies are files of this user's
   /// on a tmpfs (/dev/shm), once for all processes: code that several have loaded takes memory once. Those of
@@ -101,7 +103,7 @@ class PrivateLibrary {
   static Result<PrivateLibrary> load(const std::string& library, unsigned int copy);
   /// Null: it has none of that name.
   void* symbol(const char* name) const;
-  /// As dlopen() gave it.
+  /// Returns the handle that dlopen() gave.
   void* handle() const { return handle_; }
 
  private:
@@ -119,7 +121,7 @@ std::thread start_background_thread(const std::string& name, std::function<void(
 /// ResourceExhausted: there is no thread left.
 Status start_detached_thread(const std::string& name, std::function<void()> run);
 
-/// From now on `action` runs in every child of fork(), before fork() returns there.
+/// Runs `action` in every child of fork() from now on, before fork() returns there.
 void run_in_children(void (*action)());
 
 /// `action` runs when the process ends by exit() or by main's return; before what was registered earlier.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What root makes another user's, and what it leaves alone.
+// Tests of what root makes another user's, and what it leaves alone.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>

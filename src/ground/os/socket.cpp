@@ -30,11 +30,11 @@ namespace firebreak::os {
 
 namespace {
 
-/// Where a hundred pairs start at once, who listens may take seconds to accept them all.
+/// A listener may take seconds to accept a hundred pairs that start at once.
 constexpr int listen_backlog = 512;
 /// Linux does not say when fewer descriptors are under way.
 constexpr Milliseconds descriptors_pause{1};
-/// Before a socket is closed; more are not to keep anybody.
+/// Largest number of messages that are taken off before a socket is closed; more are not to keep anybody.
 constexpr int most_messages_to_take_off = 16;
 
 sockaddr_un address_of(const std::string& path) {
@@ -284,7 +284,7 @@ Result<PeerCredentials> Socket::peer_credentials() const {
 }
 
 Result<Fd> Socket::peer_process() const {
-  constexpr int peer_pidfd = 77;  // SO_PEERPIDFD, which older headers do not name
+  constexpr int peer_pidfd = 77;  // SO_PEERPIDFD is not named by older headers
   int number = -1;
   socklen_t size = sizeof(number);
   if (::getsockopt(fd_.get(), SOL_SOCKET, peer_pidfd, &number, &size) == 0) return Fd(number);
@@ -359,7 +359,7 @@ Result<Socket> connect(const std::string& path, Milliseconds timeout) {
   if (Status fits = check_socket_path(path); !fits) return propagate(fits);
   Result<Fd> fd = new_socket(0);
   if (!fd) return propagate(fd);
-  // For a full backlog the kernel waits as long as the send timeout says; a zero would mean for ever.
+  // A full backlog makes the kernel wait as long as the send timeout says; a zero would mean for ever.
   const std::int64_t limit_ms = std::max<std::int64_t>(timeout.count(), 1);
   const timeval limit{static_cast<time_t>(limit_ms / 1000), static_cast<suseconds_t>(limit_ms % 1000 * 1000)};
   ::setsockopt(fd->get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
@@ -511,7 +511,7 @@ Status make_non_blocking(const Fd& fd) {
   return fail_errno("set a descriptor's flags", errno);
 }
 
-/// What `number` does to a text it does itself, when the text gets there.
+/// Keeps the terminal from doing to a text what `number` does to it itself when it gets there.
 void leave_bytes_as_they_are(int number, const Fd& terminal) {
   termios settings{};
   if (::tcgetattr(number, &settings) == 0) {

@@ -25,7 +25,7 @@ namespace firebreak::os {
 inline constexpr std::size_t most_descriptors_in_a_message = 64;
 inline constexpr std::size_t most_bytes_in_a_message = std::size_t{64} * 1024;
 
-/// Who is at the other end, as the kernel knows it.
+/// The process at the other end, as the kernel knows it.
 struct PeerCredentials {
   pid_t pid = 0;
   uid_t uid = 0;
@@ -35,7 +35,7 @@ struct PeerCredentials {
 struct Message {
   std::vector<std::byte> bytes;
   std::vector<Fd> descriptors;
-  pid_t sender = 0;  ///< where that is asked for (Socket::ask_who_sends)
+  pid_t sender = 0;  ///< sender of the message, where that is asked for (Socket::ask_who_sends)
 };
 
 /// One connected socket.
@@ -46,7 +46,7 @@ class Socket {
   /// Sends 1 to most_bytes_in_a_message bytes, and duplicates of the descriptors. Unavailable: the peer is
   /// gone; by `timeout` (negative: never) Timeout: it does not read, ResourceExhausted: too many on their way
   Status send(std::span<const std::byte> bytes, std::span<const int> descriptors, Milliseconds timeout);
-  /// From now on each message says which process has sent it, as Linux knows it.
+  /// Makes each message from now on say which process has sent it, as Linux knows it.
   Status ask_who_sends();
   /// Receives one message; received descriptors are close-on-exec. Timeout when none came (negative: wait for
   /// ever), Unavailable when the peer is gone, Protocol when the message was too large or lost a descriptor.
@@ -58,13 +58,14 @@ class Socket {
   /// have to close, no closer closes it either: that would be a thread for each.
   void hang_up_for_good();
 
-  /// From now on that closes it, and each descriptor that comes by it, also in a message that is refused: who
-  /// is at the other end chose them.
+  /// Hands the socket and each descriptor that comes by it to `closer` to be closed, also in a message that
+  /// is refused: the other end chose them.
   void close_by(std::shared_ptr<Closer> closer) { fd_.close_by(std::move(closer)); }
 
   Result<PeerCredentials> peer_credentials() const;
-  /// That process, also where its number is another's by now: a descriptor that a poll() finds readable once
-  /// it has ended (SO_PEERPIDFD, Linux 6.5; before, whoever has its number now). NotFound: it is gone.
+  /// Returns the process, also where its number is another's by now: a descriptor that a poll() finds
+  /// readable once it has ended (SO_PEERPIDFD, Linux 6.5; before, whoever has its number now). NotFound: it
+  /// is gone.
   Result<Fd> peer_process() const;
   const Fd& fd() const { return fd_; }
   Fd release() { return std::move(fd_); }
@@ -75,8 +76,9 @@ class Socket {
   Fd fd_;
 };
 
-/// Where processes send single messages without a connection, as to systemd's NOTIFY_SOCKET; its receive()
-/// takes them. Mode 0600. Replaces a stale socket, and stays when the object goes: the path is the caller's.
+/// Makes a socket to which processes send single messages without a connection, as to systemd's
+/// NOTIFY_SOCKET; its receive() takes them. Mode 0600. Replaces a stale socket, and stays when the object
+/// goes: the path is the caller's.
 Result<Socket> bind_datagrams(const std::string& path);
 
 /// One message to such a place, or to an abstract one (its path begins with '@'). Waits for nobody:
@@ -88,7 +90,7 @@ enum class SocketAccess {
   Group,  ///< mode 0660
 };
 
-/// Whose the socket's group is; none: the directory's or our own, as for any file.
+/// The group of a socket's file; none: the directory's or our own, as for any file.
 using SocketGroup = std::optional<gid_t>;
 
 /// A listening socket; takes its path away at the end, if the path is still its own.
@@ -109,7 +111,7 @@ class Listener {
   Result<Socket> accept(Milliseconds timeout);
   const Fd& fd() const { return fd_; }
   const std::string& path() const { return path_; }
-  /// Whether its path still leads to it: somebody may have removed it, or put another file there.
+  /// True when the path still leads to it: somebody may have removed it, or put another file there.
   bool is_there() const;
 
  private:
@@ -145,7 +147,7 @@ Status check_socket_path(const std::string& path);
 /// the same (see ground/os/accepter.h).
 Result<Fd> accept_waiting(int listener);
 
-/// Whether that is a TCP socket that listens.
+/// True for a TCP socket that listens.
 bool is_tcp_listener(int descriptor);
 
 /// How many bytes this TCP connection has taken from whoever wrote to it, since it was accepted: what the
@@ -153,8 +155,8 @@ bool is_tcp_listener(int descriptor);
 /// nobody writes meanwhile and our side was not shut down. InvalidArgument: it is no TCP connection.
 Result<std::uint64_t> bytes_taken(int connection);
 
-/// As many of `bytes` as there is room for; 0: none. Never waits, never a SIGPIPE. Unavailable: the peer is
-/// gone.
+/// Sends as many of `bytes` as there is room for; 0: none. Never waits, never a SIGPIPE. Unavailable: the
+/// peer is gone.
 Result<std::size_t> send_waiting(int connection, std::span<const std::byte> bytes);
 
 // --- stream
@@ -164,18 +166,18 @@ Result<std::size_t> send_waiting(int connection, std::span<const std::byte> byte
 /// Unavailable where too many wait to be accepted already.
 Result<Fd> connect_stream(const std::string& path);
 
-/// What has come, `most_bytes` at most; empty: nothing has. Never waits. Unavailable: the peer is gone, and
-/// all that it sent was read.
+/// Returns what has come, `most_bytes` at most; empty: nothing has. Never waits. Unavailable: the peer is
+/// gone, and all that it sent was read.
 Result<std::string> read_waiting(int connection, std::size_t most_bytes);
 
 // --- a child's standard input
 
 struct InputChannel {
   Fd ours;    ///< closed, the child's input ends
-  Fd theirs;  ///< to be read
+  Fd theirs;  ///< the end that is read
 };
 Result<InputChannel> make_input_channel();
-/// For the child: returns when nobody has our end any more. What is still to be read stays.
+/// Returns, in the child, when nobody has our end any more. Unread input stays.
 void wait_for_end_of_input(int input);
 /// Never waits, and never a SIGPIPE. Unavailable: there is no room; Protocol: nobody reads there any more.
 Status write_byte(const Fd& input, char byte);
@@ -189,8 +191,8 @@ void end_sending(const Socket& socket);
 // A descriptor for a child to write to, whose text goes through our hands before it reaches one of ours.
 
 struct RelayChannel {
-  Fd ours;    ///< to be read; does not block. An error of read(), as well as 0, is the end
-  Fd theirs;  ///< to be written
+  Fd ours;    ///< the end that is read; does not block. An error of read(), as well as 0, is the end
+  Fd theirs;  ///< the end that is written
 };
 
 /// A terminal where descriptor `number` is one, of the same size, that leaves every byte as it is; else a

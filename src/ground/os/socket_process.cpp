@@ -62,7 +62,7 @@ Status SocketProcess::start(std::vector<std::string> command, Milliseconds limit
   process_ = std::move(*process);
   const auto said = socket_->receive(limit);
   if (said && text_in(*said) == ready) return {};
-  (void)RealKernel().send_signal(process_, SIGKILL);  // and it is reaped with this object
+  (void)RealKernel().send_signal(process_, SIGKILL);  // the process is reaped with this object
   return fail(ErrorCode::Timeout, why);
 }
 

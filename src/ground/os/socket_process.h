@@ -36,11 +36,12 @@ class SocketProcess {
   SocketProcess() = default;
   SocketProcess(const SocketProcess&) = delete;
   SocketProcess& operator=(const SocketProcess&) = delete;
-  /// It ends, and is reaped if it does so within a second.
+  /// Ends the process, which is reaped if it ends within a second.
   ~SocketProcess();
 
-  /// Once, first. It begins with `command`, has `kept` besides, with the numbers behind the socket's, and
-  /// ends with the calling thread. Waits until it is there. Timeout: it is not, with `why`.
+  /// Starts the process; called once, first. It begins with `command`, has `kept` besides, with the numbers
+  /// behind the socket's, and ends with the calling thread. Waits until it is there. Timeout: it is not, with
+  /// `why`.
   Status start(std::vector<std::string> command, Milliseconds limit, const std::vector<int>& kept,
                const char* why);
   /// Unavailable: it has ended. Timeout: it has not taken so many questions yet.
@@ -57,11 +58,12 @@ class SocketProcess {
   Fd process_;
 };
 
-/// Whose child this process is. A poll() finds it readable once that has ended, also where its end may send
-/// us no signal. NotFound: it has ended already.
+/// Returns the process whose child this one is. A poll() finds it readable once that has ended, also where
+/// its end may send us no signal. NotFound: it has ended already.
 Result<Fd> parent_process();
 
-/// What such a process has, which has one thread: who asks it, who has started it, and children of its own.
+/// The state of such a process, which has one thread: who asks it, who has started it, and children of its
+/// own.
 class SocketServer {
  public:
   explicit SocketServer(Socket& asker) : asker_(asker) {}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Who this process is to files, which it may change while it runs.
+/// The user and groups of this process as files see them; it may change them while it runs.
 #pragma once
 
 #include <sys/types.h>
@@ -14,7 +14,7 @@ struct Standing {
   bool operator==(const Standing&) const = default;
 };
 
-/// Of the calling thread. The C library's functions change that of all threads.
+/// Returns the standing of the calling thread. The C library's functions change that of all threads.
 Standing own_standing();
 
 }  // namespace firebreak::os

@@ -64,7 +64,7 @@ std::set<pid_t> await_writers(pid_t pid, const PipeIdentity& pipe) {
   return writers;
 }
 
-/// Who is stopped belongs to the thread that stopped him, and is ended with that.
+/// The stopped process belongs to the thread that stopped it, and is ended with that thread.
 Status stop_threads(pid_t pid, const PipeIdentity& pipe) {
   constexpr int rounds = 100;  // threads that are not stopped yet may start others
   const std::set<pid_t> writing = await_writers(pid, pipe);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Another process that stands still, but for who writes to a pipe.
+/// Stops another process, except for threads that write to a pipe.
 #pragma once
 
 #include <sys/types.h>
@@ -11,9 +11,9 @@
 
 namespace firebreak::os {
 
-/// All threads of that process stand still while this lives. With this the process is ended (SIGKILL), also
-/// where the one who has this ends. A signal that ends it before does so all the same; its parent hears of
-/// that once this has ended.
+/// Keeps all threads of a process still while this lives. With this the process is ended (SIGKILL), also
+/// where the holder ends. A signal that ends it before does so all the same; its parent hears of that once
+/// this has ended.
 class Standstill {
  public:
   Standstill(const Standstill&) = delete;
@@ -24,16 +24,16 @@ class Standstill {
   Standstill() = default;
 };
 
-/// Which file a pipe is, as stat(2) has it.
+/// The identity of a pipe, as stat(2) has it.
 struct PipeIdentity {
   dev_t device = 0;
   ino_t inode = 0;
 };
 Result<PipeIdentity> pipe_identity(const Fd& pipe);
 
-/// What Kernel::stop_all_but_writers() has done: by ptrace(2), for as long as the calling thread lives. With
-/// its end the process is ended. May take as long as that process likes. PermissionDenied: it is the first
-/// process, with which all others would end, or the calling one.
+/// Does what Kernel::stop_all_but_writers() promises, by ptrace(2), for as long as the calling thread lives.
+/// With its end the process is ended. May take as long as that process likes. PermissionDenied: it is the
+/// first process, with which all others would end, or the calling one.
 Status stop_all_but_writers_for_good(pid_t pid, const PipeIdentity& pipe);
 
 }  // namespace firebreak::os

@@ -25,7 +25,8 @@
 namespace firebreak::os {
 namespace {
 
-/// In namespaces of its own, whose first process is this test's alone. None: nobody makes such here.
+/// The test has namespaces of its own, whose first process is this test's alone. None: nobody makes such
+/// here.
 std::optional<bool> is_refused_the_first_process() {
   const pid_t maker = ::fork();
   if (maker == 0) {
@@ -54,7 +55,7 @@ std::optional<bool> is_refused_the_first_process() {
   return status == 0;
 }
 
-/// As the agent has it done: by a helper.
+/// A helper does it, as for the agent.
 Result<std::unique_ptr<Standstill>> stop_all_but_writers(pid_t pid, const Fd& pipe) {
   static const auto keeper = RightsKeeper::start({FIREBREAK_TEST_LOOKS}, Milliseconds(60'000)).value();
   BrokerOptions options;
@@ -108,7 +109,7 @@ class StandstillTest : public testing::Test {
     while (true) {
       if (which == 0 && counters_->first_is_to_end) ::syscall(SYS_exit, 0);
       ++counters_->steps[which];
-      ::usleep(100);  // or the test's own threads have to wait for a processor
+      ::usleep(100);  // a pause, or the test's own threads have to wait for a processor
     }
   }
 
@@ -140,7 +141,7 @@ class StandstillTest : public testing::Test {
     for (std::size_t i = 0; i < 3; ++i) moved += counters_->steps[i] != before[i] ? 1 : 0;
     return moved;
   }
-  /// Who traces a process hears of its stops, too.
+  /// A tracer hears of the stops of a process, too.
   int signal_of_end() const {
     int status = 0;
     pid_t ended = 0;
@@ -181,7 +182,7 @@ TEST_F(StandstillTest, AProcessWhoseFirstThreadHasEndedHasAWriter) {
   EXPECT_TRUE(eventually([&] { return counters_->has_written.load(); }));
 }
 
-// Who is just writing does not show that: it is looked for once more.
+// A thread that is just writing does not show that: it is looked for once more.
 TEST_F(StandstillTest, WhoHasJustBeenGivenRoomGoesOn) {
   std::array<char, 4096> bytes;
   ASSERT_EQ(::read(reading_.get(), bytes.data(), bytes.size()), 4096);
@@ -208,7 +209,7 @@ TEST_F(StandstillTest, WhoHasADebuggerIsNotOurs) {
   EXPECT_EQ(second.error().code, ErrorCode::PermissionDenied);
 }
 
-// It waits for the end of a thread that is ours, and we for it.
+// The thread waits for the end of one that is ours, and we for it.
 TEST(StandstillOfExec, WhoRunsAnotherProgramMeanwhileIsNotWaitedForForEver) {
   auto pipe = make_pipe();
   ASSERT_TRUE(pipe);
@@ -239,7 +240,7 @@ TEST_F(StandstillTest, WhoIsGoneIsNotStopped) {
   EXPECT_EQ(stopped.error().code, ErrorCode::NotFound);
 }
 
-/// With it all others would end.
+/// The first process would take all others along.
 TEST(StandstillOf, TheFirstProcessIsRefused) {
   const auto is_refused = is_refused_the_first_process();
   if (!is_refused) GTEST_SKIP() << "nobody here makes a namespace of processes";

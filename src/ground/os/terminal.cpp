@@ -39,7 +39,7 @@ Status replace(int number, const std::string& path, int flags) {
 }  // namespace
 
 Status leave_terminal() {
-  // Who leads the session is told that the terminal is gone.
+  // A session's leader is told that the terminal is gone.
   const auto before = ::signal(SIGHUP, SIG_IGN);
   if (const Fd own(::open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC)); own)
     (void)::ioctl(own.get(), TIOCNOTTY);

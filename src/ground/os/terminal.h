@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What a program that draws has to know of its terminal, and how a process leaves its own.
+/// Facts of a terminal for a program that draws, and how a process leaves its own.
 #pragma once
 
 #include <cstddef>
@@ -13,12 +13,12 @@ struct TerminalSize {
   std::size_t rows = 24;
 };
 
-/// Of the terminal behind descriptor `number`, as it is now; one that does not say has 80 columns and 24
-/// rows. Unsupported: it is no terminal.
+/// Returns the size of the terminal behind descriptor `number`, as it is now; one that does not say has 80
+/// columns and 24 rows. Unsupported: it is no terminal.
 Result<TerminalSize> terminal_size(int number);
 
-/// From now on this process has no controlling terminal, reads from none, and may go on to write to one. It
-/// stays in its process group: what a keyboard ends ends it as well. Before there are other threads.
+/// Makes this process have no controlling terminal: it reads from none, and may go on to write to one. It
+/// stays in its process group: what a keyboard ends ends it as well. Called before there are other threads.
 Status leave_terminal();
 
 }  // namespace firebreak::os

@@ -75,7 +75,7 @@ std::vector<std::string> names_of(const CLI::Option& option) {
 
 // --- the manual
 
-/// As roff has it: what it would take for its own is text.
+/// Escapes what roff would take for its own.
 std::string roff(std::string_view text) {
   std::string escaped;
   bool begins_line = true;
@@ -156,7 +156,7 @@ std::string words_of(const CLI::App& app) {
   return words;
 }
 
-/// What may follow an option: a row for each that has choices, and one for those that take any word.
+/// Lists what may follow an option: a row for each that has choices, and one for those that take any word.
 std::string value_rows(const CLI::App& app, const std::string& command) {
   std::string rows, free;
   for (const CLI::Option* each : options_of(app, false)) {

@@ -8,21 +8,22 @@
 
 namespace firebreak::pages {
 
-/// What the tables do not say.
+/// Facts that the tables do not say.
 struct Subject {
-  std::string name;     ///< of the program
-  int section = 1;      ///< of the manual
+  std::string name;     ///< name of the program
+  int section = 1;      ///< section of the manual
   std::string version;  ///< "0.6.0", and what follows a blank is left out
 };
 
-/// For man(1).
+/// Makes the page for man(1).
 std::string manual_page(const CLI::App& app, const Subject& subject);
 
-/// For bash-completion: commands, options, and the words that an option takes where those are known.
+/// Makes the completion for bash-completion: commands, options, and the words that an option takes where
+/// those are known.
 std::string completion(const CLI::App& app, const Subject& subject);
 
-/// While it is built a program is asked for these, by --print-manual-page or --print-completion alone. False:
-/// it was asked for neither.
+/// Prints what a build asks for, by --print-manual-page or --print-completion alone. False: it asked for
+/// neither.
 bool print_if_asked(const CLI::App& app, const Subject& subject, int argument_count, char** arguments);
 
 }  // namespace firebreak::pages

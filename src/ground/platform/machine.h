@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Where a result came from: every figure that leaves this program says it.
+/// The origin of a result: every figure that leaves this program says it.
 #pragma once
 
 #include <string>
@@ -16,7 +16,8 @@ struct Machine {
   std::string date;    ///< UTC, "2026-11-21"
 };
 
-/// Of this build: "0.1.0 (4abfb87c1d2e)"; the version alone where the tree was no git checkout.
+/// Returns the version of this build: "0.1.0 (4abfb87c1d2e)"; the version alone where the tree was no git
+/// checkout.
 std::string version();
 
 /// Reads procfs only; what is not there stays empty.

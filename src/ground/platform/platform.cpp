@@ -14,7 +14,7 @@ namespace firebreak::platform {
 namespace {
 
 constexpr const char* control_program = "nvidia-cuda-mps-control";
-/// In the installation.
+/// Path in the installation.
 constexpr const char* software_gpu_library = "/lib/softgpu/libfirebreak-softgpu.so";
 
 /// The folder above the one that holds the running program: build trees and installations have bin/ and lib/

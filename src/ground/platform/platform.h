@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Which GPU: the real one, unless the software one is asked for. The only place that asks; everybody else is
+/// The choice of the GPU: the real one, unless the software one is asked for. Nobody else asks; everybody is
 /// given the answer.
 #pragma once
 
@@ -19,27 +19,29 @@ enum class Gpu { Real, Soft };
 struct Platform {
   Gpu gpu = Gpu::Real;
   std::unique_ptr<os::Kernel> kernel;
-  std::string cuda_library;     ///< what to load as libcuda.so.1
-  std::string nvml_library;     ///< what to load as libnvidia-ml.so.1; it reads `environment` in this process
+  std::string cuda_library;     ///< library to load as libcuda.so.1
+  std::string nvml_library;     ///< library to load as libnvidia-ml.so.1; it reads `environment` in this
+                                ///< process
   std::string control_program;  ///< nvidia-cuda-mps-control
-  /// What programs need in their environment to use this GPU.
+  /// Variables that programs need in their environment to use this GPU.
   std::vector<std::pair<std::string, std::string>> environment;
 
-  // Of the software GPU alone.
+  // Facts of the software GPU alone.
   std::vector<std::string> gpu_uuids;  ///< the driver's procfs lists none
-  std::string mps_server_argument;     ///< by which processes that are MPS servers are known
-  std::string state_variable;          ///< of the environment: which of several software GPUs a process uses
+  std::string mps_server_argument;     ///< argument by which processes that are MPS servers are known
+  std::string state_variable;          ///< variable of the environment: which of several software GPUs a
+                                       ///< process uses
 };
 
-/// Which one is asked for: `wanted` says "real" or "soft", where it is empty FIREBREAK_GPU does, and where
-/// that is empty too it is the real one. InvalidArgument: another word.
+/// Returns the GPU that is asked for: `wanted` says "real" or "soft", where it is empty FIREBREAK_GPU does,
+/// and where that is empty too it is the real one. InvalidArgument: another word.
 Result<Gpu> wanted_gpu(const std::string& wanted = {});
 
-/// That one, and never another in its place. NotFound when it is not there, with what to do. The software
-/// GPU's state goes to `state_directory` unless FIREBREAK_SOFTGPU_DIR names another.
+/// Returns that GPU, and never another in its place. NotFound when it is not there, with what to do. The
+/// software GPU's state goes to `state_directory` unless FIREBREAK_SOFTGPU_DIR names another.
 Result<Platform> choose(const std::string& state_directory = {}, const std::string& wanted = {});
 
-/// What a program needs in its environment to run with the guard (src/program/guard/preload): the library
+/// Returns the variable that makes a program run with the guard (src/program/guard/preload): the library
 /// before all others that are preloaded. NotFound: it is not installed.
 Result<std::pair<std::string, std::string>> guard_preload();
 
@@ -51,7 +53,7 @@ Result<os::SpawnRequest> probe(const Platform& platform, const std::string& comm
 /// in procfs, `wanted` itself.
 Result<std::string> find_gpu(const Platform& platform, const std::string& wanted);
 
-/// Whether the machine has a real GPU that can be shared; if not, why, in one line.
+/// Says whether the machine has a real GPU that can be shared; if not, why, in one line.
 Status real_gpu_is_there(os::Kernel& kernel);
 
 /// Lets the calling thread, which listens for faults, run as soon as it is woken, beside all that spin for a

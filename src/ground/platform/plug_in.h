@@ -10,7 +10,8 @@ namespace firebreak::platform {
 
 struct PlugInRequest {
   std::string installation;     ///< the folder that has bin/ and lib/ in it
-  std::string state_directory;  ///< of the GPU, unless the environment says another; empty: its own choice
+  std::string state_directory;  ///< folder of the GPU's state, unless the environment says another; empty:
+                                ///< its own choice
 };
 
 /// The one function of such a library, between it and programs of the same build: `made` becomes the

@@ -7,7 +7,7 @@
 namespace firebreak::access {
 namespace {
 
-// No value of a launch comes near; what goes beyond counts as wrapped.
+// Values of a launch come nowhere near; what goes beyond counts as wrapped.
 constexpr Wide limit = Wide{1} << 100;
 
 bool is_too_large(Wide value) { return value > limit || value < -limit; }
@@ -82,7 +82,7 @@ Affine add(const Affine& a, const Affine& b, bool subtract, std::uint8_t width_b
     if (result.axis_count == Affine::most_axes) {
       if (stands_still(a) || stands_still(b))
         return Affine::anything(width_bits, UnknownReason::Loop, variable);
-      // No room: both operands as plain ranges.
+      // The set has no room: both operands count as plain ranges.
       const Affine other = subtract ? scale(b, -1, width_bits, variable) : b;
       const Wide step = greatest_common_divisor(a.step(), b.step());
       Affine plain = Affine::range(a.low() + other.low(), a.high() + other.high(), step, variable);
@@ -103,7 +103,7 @@ Affine scale(const Affine& a, Wide factor, std::uint8_t width_bits, std::uint32_
   const Wide high = a.high();
   const Wide widest = std::max(high < 0 ? -high : high, low < 0 ? -low : low);
   const Wide size = factor < 0 ? -factor : factor;
-  const bool fits = widest >> 49 == 0 && size >> 49 == 0;  // without a division of 128 bits
+  const bool fits = widest >> 49 == 0 && size >> 49 == 0;  // the fast way does without a division of 128 bits
   if (!fits && widest > limit / size) return Affine::anything(width_bits, UnknownReason::Wrapped, variable);
   Affine result = a;
   result.base *= factor;
@@ -176,7 +176,7 @@ Affine floor_modulo(const Affine& a, Wide modulus, std::uint32_t variable) {
     result.base -= turns * modulus;
     return result;
   }
-  // All members are equal modulo this.
+  // The members are all equal modulo this.
   const Wide step = greatest_common_divisor(a.step(), modulus);
   const Wide first = a.base - floor_divide(a.base, step) * step;
   return Affine::range(first, modulus - 1, step, variable);

@@ -15,7 +15,7 @@ __extension__ using Wide = __int128;
 struct AffineAxis {
   std::uint32_t variable;  ///< one that two values share has the same value in both, for one thread
   Wide stride;
-  Wide last;  ///< at least 0
+  Wide last;  ///< a number of at least 0
 };
 
 /// A value may be any of the set; values of one thread move together along the variables that they share.
@@ -23,9 +23,10 @@ struct Affine {
   static constexpr std::size_t most_axes = 6;
 
   Wide base = 0;
-  UnknownReason unknown = UnknownReason::None;  ///< not None: the set says no more than the type
+  UnknownReason unknown = UnknownReason::None;  ///< reason other than None: the set says no more than the
+                                                ///< type
   std::uint8_t axis_count = 0;
-  std::array<AffineAxis, most_axes> axes;  ///< those beyond the count hold nothing
+  std::array<AffineAxis, most_axes> axes;  ///< axes; those beyond the count hold nothing
 
   Affine() {}  // NOLINT(modernize-use-equals-default): that would write all axes
   Affine(const Affine& other) { *this = other; }
@@ -68,7 +69,7 @@ struct Affine {
 Affine add(const Affine& a, const Affine& b, bool subtract, std::uint8_t width_bits, std::uint32_t variable);
 Affine scale(const Affine& a, Wide factor, std::uint8_t width_bits, std::uint32_t variable);
 Affine multiply(const Affine& a, const Affine& b, std::uint8_t width_bits, std::uint32_t variable);
-/// Both. The distance of their lowest members counts as a step.
+/// Returns a set that has both. The distance of their lowest members counts as a step.
 Affine hull(const Affine& a, const Affine& b, std::uint32_t variable);
 /// The number that a register of this width holds when it is read as signed or unsigned. Where the set goes
 /// over the type's edge: anything, Wrapped.
@@ -80,7 +81,7 @@ Affine floor_modulo(const Affine& a, Wide modulus, std::uint32_t variable);
 /// Quotients by a positive number, rounded down or (truncate) towards zero.
 Affine divide_by(const Affine& a, Wide divisor, bool truncate, std::uint32_t variable);
 
-/// Of 128 bits a division is a call; nearly all are of numbers of 64.
+/// True for a number of 64 bits: a division of 128 bits is a call, and nearly all are of numbers of 64.
 constexpr bool is_short(Wide value) { return value == static_cast<std::int64_t>(value); }
 constexpr Wide floor_divide(Wide a, Wide b) {
   if (is_short(a) && is_short(b) && b > 0) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What the analysis of one kernel may cost. Internal to src/kernels/access.
+/// The budget of the analysis of one kernel. Internal to src/kernels/access.
 #pragma once
 
 #include <cstddef>

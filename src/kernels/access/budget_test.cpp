@@ -103,7 +103,7 @@ TEST_F(BudgetTest, ReadsOfOwnWordsAreFoundByTheirPlace) {
             Budget::most_steps);
 }
 
-// What needs too much is refused, and nothing is said of it.
+// A kernel that needs too much is refused, and nothing is said of it.
 TEST_F(BudgetTest, WhatIsTooComplicatedIsUnknown) {
   const auto joins = [&](int blocks, int live) {
     return registers(live) +

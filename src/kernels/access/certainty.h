@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Which accesses of a kernel happen in each thread whose conditions hold. Internal to src/kernels/access.
+/// Finds the accesses of a kernel that happen in each thread whose conditions hold. Internal to
+/// src/kernels/access.
 #pragma once
 
 #include <optional>
@@ -13,15 +14,15 @@ namespace firebreak::access {
 /// on long enough comes out of them.
 class CertaintyFinder {
  public:
-  /// Where the budget is spent nothing is certain.
+  /// Makes a finder; where the budget is spent nothing is certain.
   CertaintyFinder(const ThreadValues& values, Budget& budget) : values_(values), budget_(budget) {}
 
-  /// Whether the access happens wherever all of `conditions` hold; with loop counters, in the iterations for
-  /// which they hold. Says of each condition whether that depends on it.
+  /// True when the access happens wherever all of `conditions` hold; with loop counters, in the iterations
+  /// for which they hold. Says of each condition whether that depends on it.
   bool find(const MemoryAccess& access, std::vector<AccessCondition>& conditions);
-  /// By loop: one test in each iteration, once in it, and no other way out.
+  /// Returns, by loop, whether it has one test in each iteration, once in it, and no other way out.
   const std::vector<bool>& counted_loops();
-  /// Whether it happens, and where, depends on the launch alone: on no data, and on no way that was taken.
+  /// True when the launch alone decides whether it happens, and where: no data, and no way that was taken.
   bool is_determined(const MemoryAccess& access, const AccessGroup& group);
 
  private:
@@ -35,9 +36,9 @@ class CertaintyFinder {
 
   const ThreadValues& values_;
   Budget& budget_;
-  std::optional<std::vector<bool>> counted_;  ///< by loop
-  std::vector<bool> determined_;              ///< by expression
-  std::vector<std::optional<bool>> known_;    ///< by block: always_leads_to
+  std::optional<std::vector<bool>> counted_;  ///< answers by loop
+  std::vector<bool> determined_;              ///< answers by expression
+  std::vector<std::optional<bool>> known_;    ///< answers of always_leads_to by block
 };
 
 }  // namespace firebreak::access

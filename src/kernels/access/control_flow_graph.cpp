@@ -130,7 +130,7 @@ class GraphBuilder {
       for (; a > b; ++steps) a = graph_.blocks[a].immediate_dominator;
       for (; b > a; ++steps) b = graph_.blocks[b].immediate_dominator;
     }
-    budget_.take(steps / 16);  // each is little
+    budget_.take(steps / 16);  // steps, each of which is little
     return a;
   }
 
@@ -196,8 +196,8 @@ class GraphBuilder {
   Budget& budget_;
   std::uint32_t count_;
   std::vector<bool> starts_;
-  std::vector<std::uint32_t> block_of_;  ///< by instruction; the end of the function is in none
-  std::vector<BasicBlock> raw_;          ///< in the order of the text
+  std::vector<std::uint32_t> block_of_;  ///< block by instruction; the end of the function is in none
+  std::vector<BasicBlock> raw_;          ///< blocks in the order of the text
   ControlFlowGraph graph_;
 };
 

@@ -21,7 +21,7 @@ struct BasicBlock {
   std::uint32_t last = 0;
   std::vector<FlowEdge> successors;
   std::vector<std::uint32_t> predecessors;
-  std::uint32_t immediate_dominator = ptx::no_index;  ///< no_index for the entry
+  std::uint32_t immediate_dominator = ptx::no_index;  ///< dominator; no_index for the entry
   std::uint32_t loop = ptx::no_index;                 ///< the innermost one around it
 };
 
@@ -30,7 +30,7 @@ struct NaturalLoop {
   std::uint32_t header = 0;
   std::uint32_t parent = ptx::no_index;  ///< the loop around it
   std::vector<std::uint32_t> latches;
-  std::vector<bool> body;  ///< by block
+  std::vector<bool> body;  ///< membership by block
 };
 
 struct ControlFlowGraph {
@@ -46,7 +46,7 @@ struct ControlFlowGraph {
   bool dominates(std::uint32_t above, std::uint32_t below) const;
 };
 
-/// Of a function that ptx::validate accepts. Where the budget is spent it lacks something.
+/// Makes the graph of a function that ptx::validate accepts. Where the budget is spent it lacks something.
 ControlFlowGraph make_control_flow_graph(const ptx::Module& module, const ptx::Function& function,
                                          Budget& budget);
 

@@ -21,11 +21,11 @@ constexpr std::uint64_t edge_bytes = 256;
 constexpr std::uint64_t near_bytes = 4'096;
 constexpr Wide most_address = Wide{1} << 64;
 
-// What an answer may cost, in steps of some 15 ns: before each launch, and once after a fault.
+// Largest cost of an answer, in steps of some 15 ns: before each launch, and once after a fault.
 constexpr std::uint32_t most_steps_of_decision = 3'000;
 constexpr std::uint32_t most_steps_of_effects = 1'000'000;
-constexpr std::uint32_t steps_of_a_comparison = 4;  // of two boxes that overlap
-constexpr std::size_t pairs_of_a_step = 8;          // that do not
+constexpr std::uint32_t steps_of_a_comparison = 4;  // cost of two boxes that overlap
+constexpr std::size_t pairs_of_a_step = 8;          // number of pairs that do not overlap, a step
 
 using PlacedBox = DecisionWorkspace::PlacedBox;
 
@@ -126,8 +126,8 @@ class Decider {
     return fine();
   }
 
-  // What a launch reads and writes besides is apart by now. A torn run may have written elsewhere than the
-  // next one, if the order of threads chooses where.
+  // Checks the order; what a launch reads and writes besides is apart by now. A torn run may have written
+  // elsewhere than the next one, if the order of threads chooses where.
   Decision check_order() {
     bool is_by_own = false;
     for (std::uint32_t i = 0; i < summary_.groups.size(); ++i) {
@@ -149,7 +149,7 @@ class Decider {
     return fine();
   }
 
-  // What a thread writes there no other thread does.
+  // True when no other thread does what a thread writes there.
   bool is_of_one_thread(const PlacedBox& write, const std::vector<PlacedBox>& writes) {
     const AccessGroup& group = summary_.groups[write.group];
     if (!is_own(group)) return false;
@@ -160,8 +160,8 @@ class Decider {
     });
   }
 
-  // What is read in constant memory. Where that lies is not always known; then it is none of the launch's
-  // memory, and what is written has to be shown to stay in that.
+  // Adds what is read in constant memory. Where that lies is not always known; then it is none of the
+  // launch's memory, and what is written has to be shown to stay in that.
   Decision add_constants(std::vector<PlacedBox>& writes, std::vector<PlacedBox>& reads) const {
     for (const ConstantVariable& constant : summary_.constants) {
       const std::uint64_t address =
@@ -281,7 +281,7 @@ class Decider {
     return Covered::Known;
   }
 
-  // Where the group goes, as the launch's own addresses.
+  // Locates the group, as the launch's own addresses.
   Decision locate(std::uint32_t index, PlacedBox& placed, bool& happens) {
     const AccessGroup& group = summary_.groups[index];
     happens = true;
@@ -338,7 +338,7 @@ class Decider {
     const std::uint64_t pointer = read_pointer(launch_, base.value).value_or(0);
     const std::uint64_t second = base.has_second ? read_pointer(launch_, base.second_value).value_or(0) : 0;
     const bool points = is_near_memory(pointer);
-    if (points == is_near_memory(second)) return {};  // which of them is the pointer?
+    if (points == is_near_memory(second)) return {};  // either may be the pointer
     return extent_around(points ? pointer : second);
   }
 
@@ -424,7 +424,7 @@ class Decider {
     return doubt;
   }
 
-  // What the group certainly writes, in which order ever its threads come.
+  // Adds what the group certainly writes, in which order ever its threads come.
   void add_write(PlacedBox placed, OperationEffects& found) {
     const AccessGroup& group = summary_.groups[placed.group];
     bool is_one_to_one = false;
@@ -443,7 +443,7 @@ class Decider {
     one_to_one_.push_back(is_one_to_one);
   }
 
-  // Each thread has an address of its own, whatever its conditions are.
+  // True when each thread has an address of its own, whatever its conditions are.
   bool is_own(const AccessGroup& group) {
     if (!group.is_certain) return false;
     ExactPlace place = exact_place(group);
@@ -476,7 +476,7 @@ class Decider {
                        is_harmless);
       found.values_may_race = found.values_may_race || !one_to_one_[i];
     }
-    // What a thread has written itself it reads back only where nobody else writes it.
+    // A thread reads back what it has written itself only where nobody else writes it.
     found.may_race = found.may_race || (found.values_may_race && summary_.reads_own_writes);
     found.values_may_race = found.values_may_race || found.may_race;
   }
@@ -484,9 +484,9 @@ class Decider {
   const KernelSummary& summary_;
   const LaunchArguments& launch_;
   DecisionWorkspace& workspace_;
-  const MemoryRange* last_ = nullptr;  ///< where cover() has found something
+  const MemoryRange* last_ = nullptr;  ///< place where cover() has found something
   bool keeps_atomics_ = false;
-  std::vector<bool> one_to_one_;  ///< by OperationEffects::writes: no two threads write one byte by it
+  std::vector<bool> one_to_one_;  ///< flags by OperationEffects::writes: no two threads write one byte by it
 };
 
 }  // namespace

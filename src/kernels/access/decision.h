@@ -13,8 +13,8 @@
 namespace firebreak::access {
 
 enum class Verdict : std::uint8_t {
-  Idempotent,     ///< no byte that it writes may have been read before, and it does no atomics
-  NotIdempotent,  ///< as far as its addresses are known, it does
+  Idempotent,     ///< the launch writes no byte that may have been read before, and does no atomics
+  NotIdempotent,  ///< the launch does, as far as its addresses are known
   Unknown,
 };
 
@@ -29,23 +29,25 @@ enum class DecisionReason : std::uint8_t {
   OutsideMemory,    ///< `first` goes where the process has no memory
   AliasedMemory,    ///< `first` may go to several allocations, some of which are the same memory
   TooComplicated,   ///< the address of `first` is, or all that was to be compared before it
-  ByOrder,          ///< where `first` writes may depend on the order of threads: a torn run's words may stay
+  ByOrder,          ///< the place where `first` writes may depend on the order of threads: a torn run's words
+                    ///< may stay
   OwnMemory,        ///< an address in shared or local memory is made of a pointer to elsewhere
   Constants,        ///< `first` may write constant memory, whose place is not known
 };
 
-/// In the place of an index into KernelSummary::groups: all that is read in constant memory.
+/// The index that stands, in the place of one into KernelSummary::groups, for all that is read in constant
+/// memory.
 inline constexpr std::uint32_t constant_group = ptx::no_index;
 
 struct Decision {
   Verdict verdict = Verdict::Unknown;
   DecisionReason reason = DecisionReason::None;
-  std::uint32_t first = 0;   ///< into KernelSummary::groups
-  std::uint32_t second = 0;  ///< into KernelSummary::groups, or constant_group
+  std::uint32_t first = 0;   ///< index into KernelSummary::groups
+  std::uint32_t second = 0;  ///< index into KernelSummary::groups, or constant_group
 };
 
-/// What decisions need besides their arguments; reused, so that a decision does not allocate. For one thread
-/// at a time.
+/// The room that decisions need besides their arguments; reused, so that a decision does not allocate. For
+/// one thread at a time.
 class DecisionWorkspace {
  public:
   DecisionWorkspace();
@@ -53,10 +55,10 @@ class DecisionWorkspace {
   struct PlacedBox {
     StridedBox box;
     std::uint32_t group = 0;
-    Wide begin = 0;  ///< those of the box
+    Wide begin = 0;  ///< bounds of the box
     Wide end = 0;
-    bool is_wide = false;   ///< all of an allocation, because the offset is not known
-    bool is_fixed = false;  ///< of a write: which of the bytes it goes to does not depend on data
+    bool is_wide = false;   ///< the box is all of an allocation, because the offset is not known
+    bool is_fixed = false;  ///< data do not change which of the bytes a write goes to
   };
   StepValues values;
   StepValues exact_values;
@@ -71,7 +73,8 @@ class DecisionWorkspace {
 /// constant memory; where that is among it, `launch.variable_addresses` must say where it lies.
 Decision decide(const KernelSummary& summary, const LaunchArguments& launch, DecisionWorkspace& workspace);
 
-/// Where one access of a launch may go; for checks against what it did. Nothing where it does not happen.
+/// The place where one access of a launch may go; for checks against what it did. Empty where it does not
+/// happen.
 struct PredictedAccess {
   bool happens = false;
   bool is_known = false;  ///< false: anywhere
@@ -80,7 +83,7 @@ struct PredictedAccess {
 };
 PredictedAccess predict(const KernelSummary& summary, std::size_t group, const LaunchArguments& launch,
                         DecisionWorkspace& workspace);
-/// Whether the access may touch [address, address + size).
+/// True when the access may touch [address, address + size).
 bool allows(const PredictedAccess& predicted, std::uint64_t address, std::uint64_t size_bytes);
 
 }  // namespace firebreak::access

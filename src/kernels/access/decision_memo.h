@@ -16,8 +16,9 @@ class DecisionMemo {
  public:
   DecisionMemo();
 
-  /// As access::decide. `memory_version` changes whenever `launch.memory` or `launch.variable_addresses` do.
-  /// Summaries that were asked for must outlive the memo, or clear() comes in between.
+  /// Decides as access::decide does. `memory_version` changes whenever `launch.memory` or
+  /// `launch.variable_addresses` do. Summaries that were asked for must outlive the memo, or clear() comes in
+  /// between.
   Decision decide(const KernelSummary& summary, const LaunchArguments& launch, std::uint64_t memory_version,
                   DecisionWorkspace& workspace);
   void clear();

@@ -111,7 +111,7 @@ TEST_F(DecisionTest, WhatLiesBetweenTwoWritesOfOneAllocationIsNotWritten) {
   EXPECT_EQ(decided({.in = first + 7'796, .out = first}).verdict, Verdict::NotIdempotent);
 }
 
-// What one condition makes of a value is not so under another one.
+// Conditions make something of a value that is not so under another one.
 TEST_F(DecisionTest, ConditionsDoNotReachIntoEachOthersAccesses) {
   std::string text = std::string(header) + std::string(copy_text);
   text.replace(text.find("%p<2>"), 5, "%p<5>");
@@ -148,7 +148,7 @@ TEST_F(DecisionTest, TheMemoKnowsWhatMatters) {
     return memo.decide(summary, launch(copy), version, workspace).verdict;
   };
   EXPECT_EQ(ask({}, 1), Verdict::Idempotent);
-  EXPECT_EQ(ask({.skip = 5, .unused = 7.0F}, 1), Verdict::Idempotent);  // neither is ever looked at
+  EXPECT_EQ(ask({.skip = 5, .unused = 7.0F}, 1), Verdict::Idempotent);  // the arguments are never looked at
   EXPECT_EQ(memo.hits(), 1U);
   EXPECT_EQ(ask({.out = first}, 1), Verdict::NotIdempotent);
   EXPECT_EQ(ask({.n = 99}, 1), Verdict::Idempotent);
@@ -161,7 +161,7 @@ TEST_F(DecisionTest, TheMemoKnowsWhatMatters) {
   EXPECT_EQ(memo.hits(), 1U);
 }
 
-// More questions than the memo has places: some take each other's.
+// The questions are more than the memo has places: some take each other's.
 TEST_F(DecisionTest, TheMemoNeverAnswersAnotherQuestion) {
   DecisionMemo memo;
   int idempotent = 0;

@@ -237,7 +237,7 @@ std::string condition_of(const KernelSummary& summary, const AccessGroup& group)
   return text.size() > 2 * longest_expression ? " under conditions" : text;
 }
 
-// What keeps a launch from being idempotent, each thing once.
+// Returns what keeps a launch from being idempotent, each thing once.
 std::set<std::string> conditions_of(const KernelSummary& summary) {
   std::set<std::string> found;
   for (const AccessGroup& write : summary.groups) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What launches certainly write.
+// Tests of what launches certainly write.
 #include "kernels/access/effects.h"
 
 #include <gtest/gtest.h>
@@ -15,8 +15,8 @@ namespace {
 constexpr std::uint64_t a = 0x7000'0000'0000;
 constexpr std::uint64_t b = 0x7000'0100'0000;
 
-// Of `body`: %rd1 and %rd2 are the pointers, %r1 is n, %r5 the thread's place in the grid, %r4 in its block,
-// %r2 the block's.
+// Makes a kernel of `body`: %rd1 and %rd2 are the pointers, %r1 is n, %r5 the thread's place in the grid, %r4
+// in its block, %r2 the block's.
 std::string kernel(const std::string& body) {
   return ".version 8.0\n.target sm_80\n.address_size 64\n"
          ".visible .entry k(.param .u64 a, .param .u64 b, .param .u32 n)\n{\n"
@@ -90,7 +90,7 @@ TEST_F(EffectsTest, ATestInAnInnerLoopDoesNotCountTheOuterOne) {
       "add.s32 %r14, %r10, %r11; setp.lt.s32 %p1, %r14, %r1; @!%p1 bra DONE;"
       "add.s32 %r11, %r11, 1; setp.lt.s32 %p2, %r11, 4; @%p2 bra INNER; add.s32 %r10, %r10, 1; bra OUTER;";
   EXPECT_EQ(certain(diagonal, 5), "0-4");  // the first round of both
-  // Each loop has its own: all is written.
+  // Each loop has its own counter: all is written.
   const std::string whole =
       "mov.u32 %r10, 0; OUTER: mov.u32 %r11, 0; INNER: shl.b32 %r12, %r10, 2; add.s32 %r13, %r12, %r11;"
       "mul.wide.u32 %rd6, %r13, 4; add.s64 %rd7, %rd1, %rd6; st.global.u32 [%rd7], %r13;"
@@ -152,7 +152,7 @@ TEST_F(EffectsTest, OneOfTwoWaysIsNotCertain) {
 }
 
 TEST_F(EffectsTest, LoopsThatCountAreFollowed) {
-  // From %r5 on in steps of the grid, the test before or after.
+  // The loop goes from %r5 on in steps of the grid, the test before or after.
   EXPECT_EQ(certain("setp.ge.s32 %p1, %r5, %r1; @%p1 bra DONE; LOOP: mul.wide.s32 %rd6, %r5, 4;"
                     "add.s64 %rd7, %rd1, %rd6; st.global.u32 [%rd7], %r5; add.s32 %r5, %r5, %r7;"
                     "setp.lt.s32 %p2, %r5, %r1; @%p2 bra LOOP;",
@@ -204,7 +204,7 @@ TEST_F(EffectsTest, WhatComesAfterALoopIsDoneOnceWhereverThatEnded) {
                     "setp.eq.s32 %p2, %r10, 7; @%p2 bra LOOP;" +
                     at + "st.global.u32 [%rd7], %r5;"),
             "");
-  // What is left to another loop.
+  // The rest is left to another loop.
   EXPECT_EQ(certain("mov.u32 %r8, 0; LOOP: add.s32 %r8, %r8, 4; setp.lt.s32 %p2, %r8, %r1; @%p2 bra LOOP;"
                     "REST: setp.ge.s32 %p3, %r8, 16; @%p3 bra DONE;" +
                         at + "st.global.u32 [%rd7], %r5; add.s32 %r8, %r8, 1; bra REST;",
@@ -247,7 +247,7 @@ TEST_F(EffectsTest, KnowsWhatMayRace) {
   EXPECT_TRUE(one_value.values_may_race);
   EXPECT_TRUE(effects("ld.global.u32 %r9, [%rd1]; st.global.u32 [%rd1], %r9;").may_race);
   EXPECT_TRUE(effects("st.global.u32 [%rd1], %r5; ld.global.u32 %r9, [%rd1];").may_race);
-  // Each block's first thread writes for its block, after others of it have read that.
+  // The first thread of each block writes for its block, after others of it have read that.
   EXPECT_TRUE(effects("mul.wide.s32 %rd6, %r2, 4; add.s64 %rd7, %rd1, %rd6; ld.global.u32 %r9, [%rd7];"
                       "setp.ne.s32 %p1, %r4, 0; @%p1 bra DONE; st.global.u32 [%rd7], %r9;")
                   .may_race);
@@ -265,7 +265,7 @@ TEST_F(EffectsTest, OfAnUnknownLaunchNothingIsCertain) {
   const auto unknown =
       effects("ld.global.u64 %rd6, [%rd5]; st.global.u32 [%rd4], %r5; st.global.u32 [%rd6], %r5;");
   EXPECT_EQ(unknown.decision.verdict, Verdict::Unknown);
-  memory.front().size_bytes = 256;  // it goes over the end
+  memory.front().size_bytes = 256;  // the write goes over the end
   EXPECT_EQ(certain("st.global.u32 [%rd4], %r5;"), "");
 }
 

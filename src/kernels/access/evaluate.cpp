@@ -17,7 +17,7 @@ using ptx::SpecialRegister;
 // stays inside its allocation.
 constexpr std::uint8_t small_range_bits = 25;
 
-// Of an unsigned value: how many numbers have no more bits.
+// Returns, for an unsigned value, how many numbers have no more bits.
 Wide next_power(Wide value) {
   Wide power = 1;
   while (power <= value) power *= 2;
@@ -53,7 +53,7 @@ struct LoopLasts {
 
 class Evaluator {
  public:
-  /// With `lasts` counters take all their values, and nothing is narrowed.
+  /// Makes an evaluator; with `lasts` counters take all their values, and nothing is narrowed.
   Evaluator(const LaunchArguments& launch, std::span<Affine> values, LoopLasts* lasts = nullptr)
       : launch_(launch), values_(values), lasts_(lasts) {}
 
@@ -274,7 +274,7 @@ class Evaluator {
       return Affine::range(0, std::min(a.high(), b.high()), 1, step.variable);
     }
     if (both) return Affine::constant(step.operation == Operation::Or ? a.base | b.base : a.base ^ b.base);
-    // No bit in both: a sum.
+    // The values share no bit: a sum.
     for (const auto& [low, high] : {std::pair{&a, &b}, std::pair{&b, &a}}) {
       const Wide unit = next_power(low->high());
       if (floor_modulo(Affine::constant(high->base), unit, 0).base == 0 && high->step() % unit == 0)
@@ -402,7 +402,7 @@ class Evaluator {
     const Wide other_stride = take_stride(b, variable);
     if ((stride == 0) == (other_stride == 0)) return no_bound;
     Compare how = step.compare;
-    if (stride == 0) {  // as if the one that moves stood first
+    if (stride == 0) {  // a moving right side counts as if it stood on the left
       std::swap(a, b);
       stride = other_stride;
       how = how == Compare::Lt   ? Compare::Gt
@@ -425,7 +425,7 @@ class Evaluator {
     return distance <= 0 ? 0 : (distance + size - 1) / size;
   }
 
-  // Between which numbers a value may grow, or get smaller, without a wrap.
+  // Returns between which numbers a value may grow, or get smaller, without a wrap.
   static std::pair<Wide, Wide> range_of_counting(const ProgramStep& step) {
     const auto range = [](std::uint8_t width_bits, bool is_signed) {
       const Wide span = Wide{1} << width_bits;
@@ -587,7 +587,7 @@ class ExactEvaluator {
     return true;
   }
 
-  // Where nothing else depends on a loop's counter, its first iteration will do.
+  // The first iteration will do where nothing else depends on a loop's counter.
   void forget_if_unused(LoopLasts::Loop& loop) {
     const std::uint32_t variable = first_loop_variable + static_cast<std::uint32_t>(loop.loop);
     if (has_axis(place_.address, variable)) return;
@@ -616,7 +616,7 @@ class ExactEvaluator {
   bool is_settled_ = false;  ///< the last predicate is the same for all
 };
 
-// What of the place an access that starts at `result` depends on, in the same order.
+// Returns what the place of an access that starts at `result` depends on, in the same order.
 std::vector<StepIndex> needed_steps(std::span<const ProgramStep> steps, const AccessPlace& place,
                                     StepIndex result) {
   std::vector<bool> is_needed(steps.size(), false);

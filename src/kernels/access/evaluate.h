@@ -14,17 +14,18 @@
 
 namespace firebreak::access {
 
-/// What the steps of one kernel have made for one launch; reused for the next one.
+/// The values that the steps of one kernel have made for one launch; reused for the next one.
 struct StepValues {
   enum class State : std::uint8_t { NotRun, Made, Impossible };
   static constexpr std::size_t not_asked = ~std::size_t{0};
 
-  std::vector<Affine> values;               ///< by step
-  std::vector<State> states;                ///< by step. Impossible: what it asks for cannot be
-  std::vector<std::size_t> possible_steps;  ///< by place: how many of its steps come before an impossible one
-  std::uint32_t left = 0;                   ///< of what the answer may cost, in steps
+  std::vector<Affine> values;               ///< values by step
+  std::vector<State> states;                ///< states by step. Impossible: what it asks for cannot be
+  std::vector<std::size_t> possible_steps;  ///< counts by place: how many of its steps come before an
+                                            ///< impossible one
+  std::uint32_t left = 0;                   ///< steps that the answer may still cost
 
-  /// Another launch, maybe of another kernel. Takes memory where it has more steps than any before.
+  /// Begins another launch, maybe of another kernel. Takes memory where it has more steps than any before.
   void begin(std::size_t step_count, std::size_t place_count, std::uint32_t budget_steps = ~0U);
   void take(std::uint32_t steps) { left -= std::min(left, steps); }
   bool is_spent() const { return left == 0; }
@@ -35,8 +36,9 @@ struct StepValues {
 bool evaluate(std::span<const ProgramStep> steps, std::span<const AccessPlace> places, std::size_t place,
               const LaunchArguments& launch, StepValues& values);
 
-/// Where an access certainly goes: it happens, at `address`, for all values of the launch's variables (thread
-/// and block indices, loop counters) for which all of `at_least_zero` hold. The axes are these variables.
+/// The place where an access certainly goes: it happens, at `address`, for all values of the launch's
+/// variables (thread and block indices, loop counters) for which all of `at_least_zero` hold. The axes are
+/// these variables.
 struct ExactPlace {
   static constexpr std::size_t most_constraints = 16;
 
@@ -47,8 +49,8 @@ struct ExactPlace {
   std::array<Affine, most_constraints> at_least_zero;
 };
 
-/// Of an access that is certain. Loops that are not counted, by `counted_loops`, go round once at least.
-/// `values`: evaluate() found that it happens. `exact`: for it alone; whatever was there is lost.
+/// Evaluates an access that is certain. Loops that are not counted, by `counted_loops`, go round once at
+/// least. `values`: evaluate() found that it happens. `exact`: for it alone; whatever was there is lost.
 ExactPlace evaluate_exactly(std::span<const ProgramStep> steps, const AccessPlace& place, StepIndex result,
                             const std::vector<bool>& counted_loops, const LaunchArguments& launch,
                             const StepValues& values, StepValues& exact);

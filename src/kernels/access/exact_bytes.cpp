@@ -13,19 +13,19 @@ using ptx::SpecialRegister;
 struct Variable {
   std::uint32_t name = 0;
   Wide last = 0;
-  Wide stride = 0;  ///< in the address
+  Wide stride = 0;  ///< stride in the address
 };
 
 // A sum of variables with a bound on both sides.
 struct Sum {
   std::vector<std::size_t> variables;  ///< the one that moves it least first
-  std::vector<Wide> factors;           ///< of these
+  std::vector<Wide> factors;           ///< factors of these
   Wide low = 0;
   Wide high = 0;
   Wide address_factor = 0;  ///< the address has so many of it
 };
 
-// What one sum adds to the address: an offset, and axes.
+// The part that one sum adds to the address: an offset, and axes.
 struct Part {
   Wide offset = 0;
   std::vector<AffineAxis> axes;
@@ -118,7 +118,7 @@ class Solver {
     }
   }
 
-  // Those that do not follow from another one.
+  // Takes constraints that do not follow from another one.
   void take_constraints() {
     for (std::size_t i = 0; i < place_.constraint_count; ++i) {
       const Affine& one = place_.at_least_zero[i];
@@ -184,8 +184,8 @@ class Solver {
     return true;
   }
 
-  // All values of the sum that are left. Where the variable that moves it most leaves gaps, value by value of
-  // that: all that are whole, and a part of the next one on each side.
+  // Adds all values of the sum that are left. Where the variable that moves it most leaves gaps, value by
+  // value of that: all that are whole, and a part of the next one on each side.
   bool add_parts(const Sum& sum, std::vector<Part>& parts) {
     Wide inner_low = 0;
     Wide inner_high = 0;
@@ -231,7 +231,7 @@ class Solver {
     const Variable& variable = variables_[sum.variables[outer]];
     const Wide factor = sum.factors[outer];
     const std::uint32_t name = variables_[sum.variables.front()].name;
-    // As if the factor were positive: counted from the other end.
+    // A negative factor counts as a positive one from the other end.
     const Wide size = magnitude(factor);
     const Wide start = factor < 0 ? factor * variable.last : Wide{0};
     const auto row_of = [&](Wide value) { return floor_divide(value, size); };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Where an access certainly goes, as boxes of which each byte is touched. Internal to src/kernels/access.
+/// The place where an access certainly goes, as boxes of which each byte is touched. Internal to
+/// src/kernels/access.
 #pragma once
 
 #include <vector>
@@ -11,8 +12,8 @@
 namespace firebreak::access {
 
 struct ExactBytes {
-  std::vector<StridedBox> boxes;  ///< each byte of each is touched; maybe not all that are
-  bool is_one_to_one = false;     ///< no byte is touched twice
+  std::vector<StridedBox> boxes;  ///< boxes of which each byte is touched; there may be more such bytes
+  bool is_one_to_one = false;     ///< true: no byte is touched twice
 };
 
 /// `place` is exact. Constraints that are understood: those that bound a sum of variables which takes all

@@ -105,7 +105,7 @@ bool ExpressionPool::is_constant(ExpressionIndex index, std::uint64_t value) con
   return nodes_[index].operation == Operation::Constant && nodes_[index].value == value;
 }
 
-// Only what makes later patterns visible; the evaluation at launch does the arithmetic.
+// Simplifies only what makes later patterns visible; the evaluation at launch does the arithmetic.
 ExpressionIndex ExpressionPool::simplify(const Expression& node) {
   const auto [a, b, c] = node.operands;
   const bool both_constant = b != no_expression && nodes_[a].operation == Operation::Constant &&
@@ -209,7 +209,7 @@ ExpressionIndex ExpressionPool::compare(ptx::Compare how, bool is_signed, std::u
 ExpressionIndex ExpressionPool::negate_predicate(ExpressionIndex predicate) { return negate(predicate, 0); }
 
 ExpressionIndex ExpressionPool::negate(ExpressionIndex predicate, int depth) {
-  constexpr int most_depth = 32;  // what is deeper stays as it is, negated as a whole
+  constexpr int most_depth = 32;  // deeper predicates stay as they are, negated as a whole
   if (const auto known = negations_.find(predicate); known != negations_.end()) return known->second;
   const Expression node = nodes_[predicate];
   ExpressionIndex negated = no_expression;
@@ -219,7 +219,7 @@ ExpressionIndex ExpressionPool::negate(ExpressionIndex predicate, int depth) {
   } else if (node.operation == Operation::Constant) {
     negated = constant(1, node.value == 0 ? 1 : 0);
   } else if ((node.operation == Operation::And || node.operation == Operation::Or) && depth < most_depth) {
-    // not (a and b) = not a or not b
+    // the negation of (a and b) is not a or not b
     const ExpressionIndex a = negate(node.operands[0], depth + 1);
     const ExpressionIndex b = negate(node.operands[1], depth + 1);
     negated = binary(node.operation == Operation::And ? Operation::Or : Operation::And, 1, false, a, b);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What a register holds, as an expression over the launch: hash-consed, so that equal values have one index.
-/// Internal to src/kernels/access.
+/// The value of a register as an expression over the launch: hash-consed, so that equal values have one
+/// index. Internal to src/kernels/access.
 #pragma once
 
 #include <array>
@@ -22,11 +22,11 @@ enum class Operation : std::uint8_t {
   Parameter,      ///< the bytes of the parameter block at `value`, as many as the width has
   Special,        ///< `value` is the ptx::SpecialRegister
   Variable,       ///< the address of ptx::Module::variables[value]
-  SharedAddress,  ///< of something in .shared
-  LocalAddress,   ///< of something in .local or in .param, of this thread alone
+  SharedAddress,  ///< address of something in .shared
+  LocalAddress,   ///< address of something in .local or in .param, of this thread alone
   Unknown,        ///< one value that nothing is known of; `value` counts them, `reason` says why
-  Phi,            ///< where paths meet: `value` indexes ExpressionPool::phis
-  LoopCounter,    ///< of the loop `value`: 0 in the first iteration
+  Phi,            ///< value where paths meet: `value` indexes ExpressionPool::phis
+  LoopCounter,    ///< counter of the loop `value`: 0 in the first iteration
   Add,
   Subtract,
   Multiply,
@@ -50,9 +50,9 @@ enum class Operation : std::uint8_t {
 /// Why nothing is known of a value.
 enum class UnknownReason : std::uint8_t {
   None,
-  Loaded,     ///< it came from memory
-  Computed,   ///< by an instruction that is not modelled
-  Loop,       ///< it changes in a loop in a way that is not modelled
+  Loaded,     ///< value that came from memory
+  Computed,   ///< value of an instruction that is not modelled
+  Loop,       ///< value that changes in a loop in a way that is not modelled
   Wrapped,    ///< arithmetic may wrap around
   Undefined,  ///< read before it is written
 };
@@ -70,24 +70,26 @@ struct Expression {
   bool operator==(const Expression&) const = default;
 };
 
-/// Where a value comes from of which nothing is known.
+/// The source of a value of which nothing is known.
 struct UnknownSource {
-  std::uint32_t block = ptx::no_index;  ///< it is a new one each time that comes round; no_index: any time
+  std::uint32_t block = ptx::no_index;  ///< block: the value is a new one each time that comes round;
+                                        ///< no_index: any time
   std::uint32_t register_index =
-      ptx::no_index;  ///< that holds it, or what it is a part of; no_index: none does
+      ptx::no_index;  ///< register that holds it, or what it is a part of; no_index: none does
 };
 
 /// Values that meet at the head of a block.
 struct PhiNode {
   std::uint32_t block = 0;
   ExpressionIndex self = no_expression;   ///< the expression of Operation::Phi
-  std::vector<ExpressionIndex> operands;  ///< by predecessor of the block
-  bool joins_entries = false;             ///< of a loop's header, but only what comes in from outside
-  /// What it comes to, where that is known: the same on all paths, or an induction. no_expression: not known.
+  std::vector<ExpressionIndex> operands;  ///< operands by predecessor of the block
+  bool joins_entries = false;             ///< true for a loop's header, but only what comes in from outside
+  /// The value that it comes to, where that is known: the same on all paths, or an induction. no_expression:
+  /// not known.
   ExpressionIndex replacement = no_expression;
 };
 
-/// All expressions of a kernel. Indices stay valid; an operand's index is smaller than its user's, but for
+/// The expressions of a kernel. Indices stay valid; an operand's index is smaller than its user's, but for
 /// those of phis.
 class ExpressionPool {
  public:
@@ -110,9 +112,9 @@ class ExpressionPool {
   /// Follows the replacements of phis.
   ExpressionIndex resolve(ExpressionIndex index) const;
   bool is_constant(ExpressionIndex index, std::uint64_t value) const;
-  /// Of an expression of Operation::Unknown.
+  /// Returns the source of an expression of Operation::Unknown.
   UnknownSource source_of(const Expression& unknown) const { return unknown_sources_[unknown.value]; }
-  /// It has as much as a kernel may have. Whoever sees that gives up.
+  /// True when it has as much as a kernel may have. Whoever sees that gives up.
   bool is_full() const { return nodes_.size() > most_expressions; }
 
   std::vector<PhiNode> phis;

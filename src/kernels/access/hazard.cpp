@@ -103,7 +103,7 @@ std::string hazard_of(const ptx::Module& module, const ptx::Function& kernel,
   return memory_hazard(module, kernel, instruction);
 }
 
-// Every address of it.
+// True when every address of it is aligned.
 bool is_aligned(const StridedBox& box) {
   const auto fits = [&](Wide value) { return value % box.width_bytes == 0; };
   return fits(box.starts.base) &&

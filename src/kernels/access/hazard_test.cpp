@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What may have ended a domain is not done again.
+// A launch that may have ended a domain is not done again.
 #include "kernels/access/hazard.h"
 
 #include <gmock/gmock.h>
@@ -29,7 +29,7 @@ std::string kernel(const std::string& body) {
          body + "\nDONE: ret;\n}\n";
 }
 
-// Of 4 blocks of 32 threads in 512 bytes of memory: empty where it is harmless.
+// Returns the hazard of 4 blocks of 32 threads in 512 bytes of memory: empty where it is harmless.
 std::string hazard(const std::string& body, std::uint32_t n = 128, std::uint64_t address = a) {
   const auto module = ptx::parse(kernel(body), "test", ptx::UnknownInstructions::Kept);
   EXPECT_TRUE(module) << module.error().message;

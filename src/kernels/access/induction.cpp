@@ -8,7 +8,7 @@
 namespace firebreak::access {
 namespace {
 
-constexpr int most_depth = 48;  // beyond it an expression counts as not understood
+constexpr int most_depth = 48;  // deeper expressions count as not understood
 
 class InductionFinder {
  public:
@@ -19,7 +19,7 @@ class InductionFinder {
     // Phis made below are no candidates.
     const std::size_t count = pool_.phis.size();
     values_.loop_counters.resize(values_.graph.loops.size());
-    std::unordered_map<std::uint32_t, std::vector<std::size_t>> phis_of;  // by block
+    std::unordered_map<std::uint32_t, std::vector<std::size_t>> phis_of;  // phis by block
     for (std::size_t i = 0; i < count; ++i)
       if (pool_.phis[i].replacement == no_expression) phis_of[pool_.phis[i].block].push_back(i);
     for (std::uint32_t loop = 0; loop < values_.graph.loops.size(); ++loop) {
@@ -30,7 +30,7 @@ class InductionFinder {
   }
 
  private:
-  // Of a loop's header: what comes in, and what comes round.
+  // Resolves a loop's header: what comes in, and what comes round.
   void resolve(std::uint32_t loop, std::size_t which) {
     const auto& predecessors = values_.graph.blocks[pool_.phis[which].block].predecessors;
     const std::vector<ExpressionIndex> operands = pool_.phis[which].operands;
@@ -127,8 +127,8 @@ class InductionFinder {
   ThreadValues& values_;
   ExpressionPool& pool_;
   Budget& budget_;
-  std::unordered_map<ExpressionIndex, std::optional<ExpressionIndex>> growths_;  ///< of one phi
-  std::unordered_map<ExpressionIndex, bool> invariant_;  ///< it is the same in all loops
+  std::unordered_map<ExpressionIndex, std::optional<ExpressionIndex>> growths_;  ///< answers of one phi
+  std::unordered_map<ExpressionIndex, bool> invariant_;  ///< the answer is the same in all loops
 };
 
 }  // namespace

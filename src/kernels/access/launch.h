@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What the host knows of one launch.
+/// The host's knowledge of one launch.
 #pragma once
 
 #include <array>
@@ -22,8 +22,8 @@ struct LaunchArguments {
   std::array<std::uint32_t, 3> grid{1, 1, 1};   ///< blocks
   std::array<std::uint32_t, 3> block{1, 1, 1};  ///< threads
   std::span<const std::byte> parameters;        ///< packed as PTX says: C layout
-  std::span<const MemoryRange> memory;          ///< by address, none overlapping another
-  /// By the module's variables: where they lie; 0 or missing: not known.
+  std::span<const MemoryRange> memory;          ///< memory by address, none overlapping another
+  /// Addresses by the module's variables: where they lie; 0 or missing: not known.
   std::span<const std::uint64_t> variable_addresses;
 };
 

@@ -28,7 +28,7 @@ TEST_F(OrderTest, WhatAThreadReadsBackOfItsOwnIsItsOwn) {
             Verdict::Idempotent);
 }
 
-// Each of these words is written in any run.
+// The words are all written in any run.
 TEST_F(OrderTest, WhereOrderChoosesOnlyTheValueItIsHarmless) {
   EXPECT_EQ(verdict("st.global.u32 [%rd1], %r5; ld.global.u32 %r6, [%rd1]; st.global.u32 [%rd5], %r6;"),
             Verdict::Idempotent);
@@ -45,7 +45,7 @@ TEST_F(OrderTest, AnAtomicInSharedMemoryMayChooseWhoWrites) {
     EXPECT_NE(verdict("mov.u64 %rd8, tile; cvta.shared.u64 %rd9, %rd8; atom.add.u32 %r6, [%rd9], 1;" + then),
               Verdict::Idempotent);
     EXPECT_NE(verdict("activemask.b32 %r6;" + then), Verdict::Idempotent);
-    // No atomic, but the last of several threads.
+    // The access is no atomic, but the last of several threads wins.
     EXPECT_NE(
         verdict("st.shared.u32 [tile], %r4; bar.sync 0; ld.shared.u32 %r6, [tile]; sub.s32 %r6, %r6, %r4;" +
                 then),
@@ -54,12 +54,12 @@ TEST_F(OrderTest, AnAtomicInSharedMemoryMayChooseWhoWrites) {
   }
 }
 
-// What is in a word of shared memory is what the last of its writers has left.
+// A word of shared memory has what the last of its writers has left.
 TEST_F(OrderTest, ValuesOfSharedMemoryMayDependOnOrder) {
   const OperationEffects shared =
       effects("st.shared.u32 [tile], %r4; bar.sync 0; ld.shared.u32 %r6, [tile]; st.global.u32 [%rd5], %r6;");
   EXPECT_TRUE(shared.values_may_race);
-  EXPECT_FALSE(shared.may_race);  // but not where they go
+  EXPECT_FALSE(shared.may_race);  // their places do not
   EXPECT_FALSE(effects("ld.global.u32 %r6, [%rd4]; st.global.u32 [%rd5], %r6;").values_may_race);
 }
 

@@ -19,7 +19,7 @@ Origin at(Place place, std::uint64_t value = 0) {
   return origin;
 }
 
-// As a part of something that does not start there.
+// Returns it as a part of something that does not start there.
 ValueOrigins as_other(const Origin& origin) {
   ValueOrigins all = origin.others;
   if (origin.place == Place::Parameter) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What an address starts from, and what else it is made of. Internal to src/kernels/access.
+/// The origin of an address: what it starts from, and what else it is made of. Internal to
+/// src/kernels/access.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +20,8 @@ enum class Place : std::uint8_t {
   Mixed,      ///< one of several, or nobody knows
 };
 
-/// Of one expression. Only what is added, chosen or carried along keeps its start; whatever else goes in, by
-/// any operation, is among the others.
+/// The origin of one expression. A value that is added to, chosen or carried along keeps its start; whatever
+/// else goes in, by any operation, is among the others.
 struct Origin {
   bool is_known = false;  ///< false: it has not been looked at
   Place place = Place::None;
@@ -32,7 +33,7 @@ struct Origin {
   bool operator==(const Origin&) const = default;
 };
 
-/// By expression of the pool. Where the budget is spent it lacks something.
+/// Finds origins by expression of the pool. Where the budget is spent it lacks something.
 std::vector<Origin> find_origins(const ExpressionPool& pool, const std::vector<ValueOrigins>& registers,
                                  Budget& budget);
 

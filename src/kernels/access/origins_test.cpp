@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// In which allocation an access lies whose place in it is data.
+// Tests of which allocation an access lies in whose place there is data.
 #include "kernels/access/decision_memo.h"
 #include "tests/doubles/access/analysed_launch_test_support.h"
 
@@ -53,7 +53,7 @@ TEST_F(OriginsTest, APointerBehindAnAllocationWithNothingThereIsUnknown) {
   EXPECT_EQ(verdict(scatter), Verdict::Unknown);
 }
 
-// Of two pointers in one sum nobody says which is the distance.
+// Two pointers in one sum do not say which is the distance.
 TEST_F(OriginsTest, BothSidesOfADifferenceAreLookedAt) {
   const std::string in_place = "st.u32 [%rd11], %r6;";
   const std::string start = std::string(read_word) + shared_word;
@@ -109,7 +109,7 @@ TEST_F(OriginsTest, ADistanceOfTwoArraysThatGoesThroughMemoryIsFollowed) {
             Verdict::Idempotent);
 }
 
-// Of what is no pointer, and of two that are.
+// The number may come from what is no pointer, and from two that are.
 TEST_F(OriginsTest, ANumberThatGoesElsewhereIsNoDistance) {
   EXPECT_EQ(
       verdict("ld.global.u32 %r6, [%rd5]; shfl.sync.idx.b32 %r12, %r1, 0, 31, -1; mul.wide.s32 %rd6, %r12, 4;"

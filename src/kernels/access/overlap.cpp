@@ -43,7 +43,7 @@ Difference difference_of(const Affine& a, const Affine& b) {
 
 bool may_meet(const StridedBox& a, const StridedBox& b) {
   if (a.end() <= b.begin() || b.end() <= a.begin()) return false;
-  // They meet where the difference lies in [lowest, highest].
+  // The boxes meet where the difference lies in [lowest, highest].
   const Wide lowest = 1 - b.width_bytes;
   const Wide highest = a.width_bytes - 1;
   const Difference difference = difference_of(a.starts, b.starts);

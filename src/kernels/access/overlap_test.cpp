@@ -53,7 +53,7 @@ TEST(MayMeet, NeverDeniesACommonByte) {
     apart += meets ? 0 : 1;
     denied += may_meet(a, b) ? 0 : 1;
   }
-  EXPECT_GT(denied, apart / 2);  // and mostly sees it where there is none
+  EXPECT_GT(denied, apart / 2);  // overlap is mostly seen as absent where there is none
 }
 
 TEST(MayMeet, RowsThatAlternateDoNot) {

@@ -11,15 +11,15 @@
 namespace firebreak::access {
 namespace {
 
-constexpr std::size_t most_values = 4'096;  // of one place
+constexpr std::size_t most_values = 4'096;  // limit for one place
 constexpr std::size_t most_open_loops = 16;
 
-// What holds an expression's value: an index into PlaceCompiler::values_of_slots_. A value that is narrowed
+// The slot of an expression's value: an index into PlaceCompiler::values_of_slots_. A value that is narrowed
 // stays in its slot.
 using Slot = std::uint16_t;
 using SlotMap = std::unordered_map<ExpressionIndex, Slot>;
 
-// What a value does from one iteration of a loop to the next.
+// The change of a value from one iteration of a loop to the next.
 class ShapeFinder {
  public:
   enum class Shape : std::uint8_t {
@@ -74,8 +74,8 @@ class ShapeFinder {
     return block == ptx::no_index || values_.graph.loops[loop_].body[block];
   }
 
-  // What is made in the loop is made anew each time: data, where paths meet, how far another loop inside of
-  // it has come.
+  // Values that are made in the loop are made anew each time: data, where paths meet, how far another loop
+  // inside of it has come.
   Shape shape_of_leaf(const Expression& node) const {
     switch (node.operation) {
       case Operation::LoopCounter:
@@ -159,7 +159,7 @@ class PlaceCompiler {
     overflows_ = index == most_steps || place_.steps.size() > 4 * most_values || !budget_.take();
     if (overflows_) return 0;
     const auto made = static_cast<StepIndex>(index);
-    // What is required stands before each restriction that follows from it.
+    // The requirement stands before each restriction that follows from it.
     const bool is_new = is_in_place_.emplace(made).second;
     if (is_new || step.kind == StepKind::Require) place_.steps.push_back(made);
     return made;
@@ -173,7 +173,7 @@ class PlaceCompiler {
     return static_cast<Slot>(values_of_slots_.size() - 1);
   }
 
-  // Each of the predicates that have to hold for this one, from left to right.
+  // Visits each of the predicates that have to hold for this one, from left to right.
   template <class Use>
   void for_each_part(ExpressionIndex predicate, const Use& use) {
     std::vector<ExpressionIndex> waiting{predicate};
@@ -237,7 +237,7 @@ class PlaceCompiler {
     values_of_slots_[narrowed] = add(step);
   }
 
-  // With a stack of its own: what it is made of may go as deep as a kernel has instructions.
+  // Makes a slot with a stack of its own: what it is made of may go as deep as a kernel has instructions.
   Slot slot_of(ExpressionIndex index) {
     index = pool_.resolve(index);
     std::vector<ExpressionIndex> waiting{index};
@@ -254,7 +254,7 @@ class PlaceCompiler {
     return overflows_ || found == current_->end() ? Slot{0} : found->second;
   }
 
-  // What has to be made before.
+  // Pushes what has to be made before.
   void push_missing(ExpressionIndex index, std::vector<ExpressionIndex>& waiting) {
     const Expression& node = pool_[index];
     const auto push = [&](ExpressionIndex operand) {
@@ -284,7 +284,7 @@ class PlaceCompiler {
     return found == current_->end() ? Slot{0} : found->second;
   }
 
-  // Another value than that of any other expression.
+  // Makes a value other than that of any other expression.
   Slot unknown_slot(ExpressionIndex index, UnknownReason reason) {
     ProgramStep step;
     step.operation = Operation::Unknown;
@@ -312,7 +312,7 @@ class PlaceCompiler {
     return add_value(step);
   }
 
-  // Not the operands that come round a loop: what they are is not known here.
+  // True without the operands that come round a loop: what they are is not known here.
   bool joins_paths(const PhiNode& phi) const {
     const bool comes_round = values_.graph.is_header(phi.block) && !phi.joins_entries;
     return !phi.operands.empty() && !comes_round && phi.block != 0;
@@ -377,7 +377,7 @@ class PlaceCompiler {
     const auto second = moving_of(node.operands[1], loop);
     if (!first || !second) return;
     const Moving& moving = first->moves ? *first : *second;
-    // In slots of their own, where the counter is 0 and keeps its stride.
+    // The inside has slots of its own, where the counter is 0 and keeps its stride.
     SlotMap inside;
     SlotMap* const outside = std::exchange(current_, &inside);
     const Slot still = add_counter(loop, 64, true);
@@ -400,7 +400,7 @@ class PlaceCompiler {
 
   struct Moving {
     bool moves = false;
-    std::uint8_t width_bits = 0;  ///< that it was widened from at last; 0: it was not
+    std::uint8_t width_bits = 0;  ///< width that it was widened from at last; 0: it was not
     bool extends_sign = false;
   };
 

@@ -13,11 +13,11 @@
 
 namespace firebreak::access {
 
-/// What a step makes of the values of earlier steps. Each value is made once and never changed.
+/// The act of a step on the values of earlier steps. Each value is made once and never changed.
 enum class StepKind : std::uint8_t {
   Evaluate,  ///< operation of a, b, c
-  Hull,      ///< any of a and b
-  Require,   ///< no value: the predicate a may be true, else the access does not happen
+  Hull,      ///< either a or b
+  Require,   ///< no value: the predicate a may be true, otherwise the access does not happen
   Restrict,  ///< the part of c that compares with b; if there is none, the access does not happen
   /// c, the counter of loop `value`, bounded: the loop goes on while a and b compare so.
   /// operation Select: and the access comes after that test.
@@ -42,7 +42,7 @@ struct ProgramStep {
   StepIndex b = 0;
   StepIndex c = 0;
   std::uint64_t value = 0;
-  /// For an axis of its own; the next two are for axes of its operands, where these do not fit.
+  /// Variable of an axis of its own; the next two are for axes of its operands, where these do not fit.
   std::uint32_t variable = 0;
 
   bool operator==(const ProgramStep&) const = default;
@@ -51,19 +51,19 @@ struct ProgramStep {
 /// A predicate that holds wherever the access happens, and the block at whose end it was asked.
 struct AccessCondition {
   ExpressionIndex predicate = no_expression;
-  std::uint32_t block = ptx::no_index;  ///< no_index: the instruction's own guard
+  std::uint32_t block = ptx::no_index;  ///< block; no_index: the instruction's own guard
   /// False: it says nothing of whether the access happens, only of what holds then. A loop ends some time.
   bool is_needed = true;
 };
 
 /// Accesses under the same conditions: what has to be made to know whether they happen and where they start.
 struct AccessPlace {
-  std::vector<StepIndex> steps;       ///< in this order: first those of the conditions
-  std::size_t common_step_count = 0;  ///< so many at the beginning are those of the place before
+  std::vector<StepIndex> steps;       ///< steps in this order: first those of the conditions
+  std::size_t common_step_count = 0;  ///< number of steps at the beginning that are those of the place before
   std::vector<std::uint32_t> loops;   ///< around the accesses
 };
 
-/// What an address starts from.
+/// The base from which an address starts.
 enum class BaseKind : std::uint8_t {
   Unknown,
   Parameter,  ///< a pointer in the parameter block
@@ -74,28 +74,29 @@ struct AddressBase {
   std::uint64_t value = 0;         ///< byte offset in the parameter block, or index of the variable
   bool has_second = false;         ///< two 64-bit parameters are added: one of them is the pointer
   std::uint64_t second_value = 0;  ///< the other's offset
-  ValueOrigins others;  ///< what else the address is made of: if that points somewhere, it may go there
+  ValueOrigins others;  ///< origins that the address is made of besides: if that points somewhere, it may go
+                        ///< there
 };
 
 /// Bytes, counted from where a program's accesses start.
 struct OffsetRange {
   std::int64_t begin = 0;
-  std::int64_t end = 0;  ///< after the last one; as `begin`: there is no such access
+  std::int64_t end = 0;  ///< end after the last one; as `begin`: there is no such access
   bool is_empty() const { return begin == end; }
 };
 
-/// Where accesses start that are a constant apart.
+/// The start of accesses that are a constant apart.
 struct AddressProgram {
-  std::uint32_t place = 0;  ///< into KernelSummary::places
+  std::uint32_t place = 0;  ///< index into KernelSummary::places
   StepIndex result = 0;
   bool is_complete = false;  ///< false: it would need too many steps
   bool has_atomics = false;
   AddressBase base;
-  OffsetRange reads;  ///< what accesses cover that start there
+  OffsetRange reads;  ///< bytes that accesses cover that start there
   OffsetRange writes;
 };
 
-/// Of a kernel.
+/// Largest number of steps of a kernel.
 inline constexpr std::size_t most_steps = 1U << 16;
 
 /// Axis variables: special registers first, then loops, then steps.
@@ -105,7 +106,8 @@ inline constexpr std::uint32_t first_step_variable = 1U << 20;
 /// The steps of a kernel, each only once.
 class StepPool {
  public:
-  /// That step, made now if it is not there yet. `variable` is not asked. most_steps: there is no more room.
+  /// Adds that step, made now if it is not there yet. `variable` is not asked. most_steps: there is no more
+  /// room.
   std::size_t add(ProgramStep step);
   std::vector<ProgramStep> take() { return std::move(steps_); }
 
@@ -119,10 +121,10 @@ class StepPool {
 
 struct CompiledPlace {
   AccessPlace place;
-  std::vector<AddressProgram> programs;  ///< by address
+  std::vector<AddressProgram> programs;  ///< programs by address
 };
 
-/// Of accesses in `block`, or in others of the same innermost loop.
+/// Compiles the place of accesses in `block`, or in others of the same innermost loop.
 CompiledPlace compile_place(const ThreadValues& values, std::uint32_t block,
                             const std::vector<AccessCondition>& conditions,
                             const std::vector<ExpressionIndex>& addresses, StepPool& pool, Budget& budget);

@@ -21,7 +21,7 @@ bool is_address(OperandKind kind) {
          kind == OperandKind::AbsoluteAddress;
 }
 
-// Each register that the operand names.
+// Visits each register that the operand names.
 template <class Use>
 void for_each_register(const Operand& operand, const Use& use) {
   if (operand.register_index != no_index) use(operand.register_index);
@@ -132,7 +132,7 @@ class FlowFinder {
     all.has_address = all.has_address || operand.symbol.kind != ptx::SymbolKind::Function;
   }
 
-  // What is written under a guard depends on it, as what is done behind a branch does.
+  // A write under a guard depends on it, as what is done behind a branch does.
   void note_guard(const Instruction& instruction, ValueOrigins& made) {
     if (instruction.guard.register_index == no_index && instruction.opcode != Opcode::BrxIdx) return;
     ValueOrigins chosen;
@@ -167,7 +167,8 @@ class FlowFinder {
     made.by_own = made.by_own || place.by_own || is_own_read_[index];
     if (effect.space == StateSpace::Param) return add_parameter(instruction, effect, made);
     ValueOrigins stored = memory_;
-    // Other threads' words, or the thread's own. What is read in global memory nobody writes meanwhile.
+    // The words are other threads', or the thread's own. Nobody writes meanwhile what is read in global
+    // memory.
     const bool is_generic = effect.space == StateSpace::None;
     const bool is_own = is_own_read_[index] || effect.space == StateSpace::Local ||
                         (is_generic && (place.has_address || !place.has_pointers()));
@@ -204,7 +205,7 @@ class FlowFinder {
   const ptx::Function& kernel_;
   const std::vector<bool>& is_own_read_;
   Budget& budget_;
-  ValueOrigins memory_;  ///< what has been stored, wherever
+  ValueOrigins memory_;  ///< origins of what has been stored, wherever
   RegisterFlow flow_;
 };
 

@@ -19,7 +19,7 @@ namespace firebreak::access {
 namespace {
 
 constexpr std::size_t most_groups = 1'024;
-constexpr std::size_t most_conditions = 256;  // of one access: others are left out, which says less
+constexpr std::size_t most_conditions = 256;  // limit for one access: others are left out, which says less
 constexpr int most_addends = 1'000;
 
 class Summariser {
@@ -125,7 +125,7 @@ class Summariser {
         summary_.constants.push_back({i, module_.variables[i].size_bytes});
   }
 
-  // All ways to the block are over one edge, but for those that have been there before.
+  // True when all ways to the block are over one edge, but for those that have been there before.
   bool is_only_entry(std::uint32_t block) {
     const auto& predecessors = values_->graph.blocks[block].predecessors;
     std::size_t count = 0;
@@ -192,12 +192,12 @@ class Summariser {
     base.has_second = origin.has_second;
     base.second_value = origin.second_value;
     base.others = origin.others;
-    if (origin.others.has_address) return;  // of what is it an offset?
+    if (origin.others.has_address) return;  // an offset of nothing that is known
     if (origin.place == Place::Parameter) base.kind = BaseKind::Parameter;
     if (origin.place == Place::Variable) base.kind = BaseKind::Variable;
   }
 
-  // Whether it happens, and where, is the same in any order of threads.
+  // Notes whether it happens, and where, in the same way in any order of threads.
   void note_order(const MemoryAccess& access, AccessGroup& group) const {
     const ptx::Instruction& instruction = kernel_.instructions[access.instruction];
     ValueOrigins chosen;
@@ -210,7 +210,8 @@ class Summariser {
     group.by_own = flow_.branches_by_own || chosen.by_own;
   }
 
-  // Where it goes there is not followed. It is nowhere else, unless something of its address is a pointer.
+  // Notes an access in own memory, whose place there is not followed. It is nowhere else, unless something of
+  // its address is a pointer.
   void note_own_memory(const MemoryAccess& access, const Origin& origin) {
     summary_.own_memory.add(origin.others);
     summary_.reads_shared = summary_.reads_shared || access.kind == ptx::EffectKind::Read;
@@ -323,10 +324,10 @@ class Summariser {
   const ptx::Function& kernel_;
   Budget budget_;
   const ThreadValues* values_ = nullptr;
-  std::vector<bool> is_own_read_;         ///< by instruction
+  std::vector<bool> is_own_read_;         ///< flags by instruction
   std::set<std::uint32_t> is_read_back_;  ///< instructions
   RegisterFlow flow_;
-  std::vector<Origin> origins_;  ///< by expression
+  std::vector<Origin> origins_;  ///< origins by expression
   CertaintyFinder* certainty_ = nullptr;
   // `loop` is the innermost one around the access.
   struct PlaceKey {
@@ -338,11 +339,11 @@ class Summariser {
     std::uint32_t block = 0;
     std::vector<AccessCondition> conditions;
     std::vector<ExpressionIndex> addresses;
-    std::vector<std::uint32_t> programs;  ///< of these
+    std::vector<std::uint32_t> programs;  ///< programs of these
   };
   std::map<PlaceKey, std::uint32_t> places_;
   std::map<std::pair<std::uint32_t, ExpressionIndex>, std::uint32_t> programs_;
-  std::vector<WaitingPlace> waiting_;  ///< by place
+  std::vector<WaitingPlace> waiting_;  ///< places that wait
   KernelSummary summary_;
 };
 

@@ -95,7 +95,7 @@ ExpressionIndex ValueBuilder::read_in(std::uint32_t register_index, std::uint32_
   return finish_joins(bottom, find_value(register_index, block));
 }
 
-// no_expression: it is that of the join that has been pushed, once that is finished.
+// Returns no_expression where it is that of the join that has been pushed, once that is finished.
 ExpressionIndex ValueBuilder::find_value(std::uint32_t register_index, std::uint32_t block) {
   std::uint32_t at = block;
   ExpressionIndex value = no_expression;
@@ -126,7 +126,8 @@ ExpressionIndex ValueBuilder::find_value(std::uint32_t register_index, std::uint
   return value;
 }
 
-// Until no more than `bottom` joins are open. `value` is what the uppermost one, or the caller, waits for.
+// Finishes joins until no more than `bottom` are open. `value` is what the uppermost one, or the caller,
+// waits for.
 ExpressionIndex ValueBuilder::finish_joins(std::size_t bottom, ExpressionIndex value) {
   while (joins_.size() > bottom) {
     Join& join = joins_.back();
@@ -184,7 +185,7 @@ void ValueBuilder::seal(std::uint32_t block) {
     const auto [register_index, phi] = incomplete_[block][i];
     const std::size_t bottom = joins_.size();
     joins_.push_back(
-        {phi, register_index, ptx::no_index, 0, {}});  // it may have another value at its end by now
+        {phi, register_index, ptx::no_index, 0, {}});  // the block may have another value at its end by now
     finish_joins(bottom, no_expression);
   }
   incomplete_[block] = {};

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What each register of a kernel holds and what each memory instruction touches, as expressions: static
-/// single assignment, made on the fly. Internal to src/kernels/access.
-///
-/// After Braun et al.: Simple and Efficient Construction of Static Single Assignment Form (2013).
+/// Finds what each register of a kernel holds and what each memory instruction touches, as expressions:
+/// static single assignment, made on the fly. Internal to src/kernels/access. After Braun et al.: Simple and
+/// Efficient Construction of Static Single Assignment Form (2013).
 #pragma once
 
 #include <cstdint>
@@ -28,7 +27,7 @@ struct MemoryAccess {
   ptx::StateSpace space = ptx::StateSpace::None;
   std::uint32_t width_bytes = 0;
   ExpressionIndex address = no_expression;    ///< 64 bits
-  ExpressionIndex predicate = no_expression;  ///< of the instruction's own guard
+  ExpressionIndex predicate = no_expression;  ///< predicate of the instruction's own guard
 };
 
 /// A test that every full iteration of a loop passes: it goes on only where that holds.
@@ -41,15 +40,15 @@ struct ThreadValues {
   ControlFlowGraph graph;
   ExpressionPool pool;
   std::vector<MemoryAccess> accesses;
-  /// By block and successor: when the edge is taken. no_expression: always, or not known.
+  /// Conditions by block and successor: when the edge is taken. no_expression: always, or not known.
   std::vector<std::vector<ExpressionIndex>> edge_conditions;
-  std::vector<std::vector<LoopTest>> loop_tests;            ///< by loop
-  std::vector<std::vector<ExpressionIndex>> loop_counters;  ///< by loop: one for each width
+  std::vector<std::vector<LoopTest>> loop_tests;            ///< tests by loop
+  std::vector<std::vector<ExpressionIndex>> loop_counters;  ///< counters by loop: one for each width
   std::string refusal;  ///< why nothing can be said of the kernel; empty: something can
 };
 
-/// Of an entry with a body. Memory and time are bounded by limits on its size, and by the budget; beyond them
-/// it refuses.
+/// Finds the values of an entry with a body. Memory and time are bounded by limits on its size, and by the
+/// budget; beyond them it refuses.
 ThreadValues find_thread_values(const ptx::Module& module, const ptx::Function& kernel, Budget& budget);
 
 /// Replaces phis of loop headers that grow by the same amount in each iteration: induction.cpp.
@@ -63,7 +62,7 @@ class ValueBuilder {
   void build();
 
   ExpressionIndex read(std::uint32_t register_index);
-  /// Under the instruction's guard, if it has one.
+  /// Writes under the instruction's guard, if it has one.
   void write(std::uint32_t register_index, ExpressionIndex value);
   void refuse(const ptx::Instruction& instruction, const std::string& why);
 
@@ -81,8 +80,8 @@ class ValueBuilder {
   struct Join {
     ExpressionIndex phi = no_expression;
     std::uint32_t register_index = 0;
-    std::uint32_t asked_block = ptx::no_index;  ///< that asked for the register; no_index: none did
-    std::size_t next = 0;                       ///< of the predecessors
+    std::uint32_t asked_block = ptx::no_index;  ///< block that asked for the register; no_index: none did
+    std::size_t next = 0;                       ///< number of the next predecessor
     std::vector<ExpressionIndex> operands;
   };
   ExpressionIndex read_in(std::uint32_t register_index, std::uint32_t block);
@@ -103,7 +102,7 @@ class ValueBuilder {
   const ptx::Function& kernel_;
   ThreadValues& values_;
   Budget& budget_;
-  std::vector<Join> joins_;  ///< each was asked for by the one before
+  std::vector<Join> joins_;  ///< joins, of which each was asked for by the one before
   std::size_t operand_count_ = 0;
   std::unordered_map<std::uint64_t, ExpressionIndex> definitions_;
   std::vector<std::vector<std::pair<std::uint32_t, ExpressionIndex>>>
@@ -115,7 +114,7 @@ class ValueBuilder {
   ExpressionIndex predicate_ = no_expression;
 };
 
-/// What one instruction computes and touches.
+/// Translates what one instruction computes and touches.
 void translate(ValueBuilder& builder, const ptx::Instruction& instruction);
 
 }  // namespace firebreak::access

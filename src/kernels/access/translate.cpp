@@ -21,7 +21,7 @@ std::uint8_t width_of(Type type) {
   return type == Type::Pred ? 1 : static_cast<std::uint8_t>(ptx::size_bytes(type) * 8);
 }
 bool is_signed(Type type) { return ptx::kind_of(type) == TypeKind::Signed; }
-// What arithmetic here is about: one integer of at most 64 bits.
+// True for what arithmetic here is about: one integer of at most 64 bits.
 bool is_integer(Type type) {
   const TypeKind kind = ptx::kind_of(type);
   const bool is_packed = type == Type::U16x2 || type == Type::S16x2;
@@ -47,7 +47,7 @@ bool stays_the_same(SpecialRegister special) {
   }
 }
 
-// What the modifiers here mean is known. Of others the result is not.
+// True when the modifiers' meaning is known here. With others the result is not known.
 bool is_plain(const ptx::Modifiers& modifiers) { return !modifiers.saturate && !modifiers.relu; }
 
 class Translator {
@@ -203,7 +203,7 @@ class Translator {
     }
   }
 
-  // What makes the whole kernel unknown.
+  // Notes what makes the whole kernel unknown.
   void note_hazards() {
     for (const Operand& each : instruction_.operands)
       if (each.kind == OperandKind::SpecialRegister && !stays_the_same(each.special))
@@ -341,7 +341,7 @@ class Translator {
                         pool_.constant(width, (std::uint64_t{1} << operand(3).bits) - 1));
   }
 
-  // Only parameters are known; they stand in the launch.
+  // Parameters alone are known; they stand in the launch.
   ExpressionIndex load() {
     const Operand& from = operand(1);
     const bool is_parameter = instruction_.modifiers.space == StateSpace::Param &&

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What no rule names is unknown.
+// A case that no rule names is unknown.
 #include "tests/doubles/access/analysed_launch_test_support.h"
 
 namespace firebreak::access {
@@ -33,7 +33,7 @@ TEST_F(UnknownTest, OnlyTheSystemsOwnAssertionIsKnown) {
 
 TEST_F(UnknownTest, AnInstructionThatNobodyKnowsMayTouchAnything) {
   EXPECT_EQ(verdict("ld.global.u32 %r6, [%rd4]; strange.global.u32 [%rd4], %r6;"), Verdict::Unknown);
-  // What it computes may be anything.
+  // The computed value may be anything.
   EXPECT_NE(verdict("ld.global.u32 %r6, [%rd2]; mov.u64 %rd6, %rd4; strange.b64 %rd6, %rd5;"
                     "st.global.u32 [%rd6], %r6;"),
             Verdict::Idempotent);
@@ -53,7 +53,7 @@ TEST_F(UnknownTest, ConstantMemoryMayBeWrittenAtItsOtherAddress) {
       "mov.u64 %rd6, table; cvta.const.u64 %rd7, %rd6; add.s64 %rd8, %rd7, %rd3;"
       "cvta.to.global.u64 %rd9, %rd8; st.global.u32 [%rd9], %r6;";
   EXPECT_NE(verdict(read + alias, table), Verdict::Idempotent);
-  // Where its place is known it is compared.
+  // A known place is compared.
   memory.push_back({0x7000'0200'0000, 1024, 0x7000'0200'0000});
   variable_addresses = {0x7000'0200'0000};
   EXPECT_EQ(verdict(read + alias, table), Verdict::NotIdempotent);
@@ -67,7 +67,7 @@ TEST_F(UnknownTest, ConstantMemoryMayBeWrittenAtItsOtherAddress) {
   EXPECT_EQ(verdict(read + "st.global.u32 [%rd5], %r6;", table), Verdict::Idempotent);
 }
 
-// Then it is none of the launch's memory, and a write has to be shown to stay in that.
+// The read is of none of the launch's memory then, and a write has to be shown to stay in that.
 TEST_F(UnknownTest, ConstantMemoryWhosePlaceIsNotKnownLiesBesideAllMemory) {
   const std::string table = ".const .align 4 .b8 table[1024];\n";
   const std::string read = "ld.const.u32 %r6, [table+4];";

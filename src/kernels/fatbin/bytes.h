@@ -10,7 +10,7 @@
 
 namespace firebreak::fatbin {
 
-/// What lies at `offset`, wherever it is aligned; nothing where the bytes end before.
+/// Reads a value at `offset`, wherever it is aligned; nothing where the bytes end before.
 template <class Type>
 std::optional<Type> read_at(std::string_view bytes, std::uint64_t offset) {
   static_assert(std::is_trivially_copyable_v<Type>);

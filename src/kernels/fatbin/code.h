@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What code for a GPU keeps between two launches.
+/// The state that code for a GPU keeps between two launches.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct Variable {
   /// Made by the compiler, and never written: strings, tables of the math functions.
   bool is_literal = false;
   bool is_reached = true;  ///< something in the code names it
-  bool is_certain = true;  ///< it is in whatever the driver takes of the image
+  bool is_certain = true;  ///< the variable is in whatever the driver takes of the image
   /// Its kernels may have changed it.
   bool may_change() const { return memory == VariableSpace::Global && !is_literal && is_reached; }
 };
@@ -27,8 +27,8 @@ struct Variable {
 /// Why it is not known what the code keeps, or why that cannot be copied.
 enum class Obstacle {
   Malformed,        ///< cut off, or against its format
-  NoCode,           ///< there is nothing in it that this GPU takes
-  UnknownKind,      ///< of a kind, version or compression that is not known
+  NoCode,           ///< the image has nothing that this GPU takes
+  UnknownKind,      ///< the image is of a kind, version or compression that is not known
   NotLinked,        ///< the driver has to link it first
   UnknownSection,   ///< memory whose meaning is not known
   UnknownSymbol,    ///< a symbol whose meaning is not known
@@ -40,21 +40,22 @@ enum class Obstacle {
   TextureReferences,
   KeepsAddresses,   ///< memory may hold addresses of its variables or functions: these differ
   StoresAddresses,  ///< its kernels may store such addresses
-  UnknownFunction,  ///< it calls something of the driver's that is not known
+  UnknownFunction,  ///< the code calls a function of the driver's that is not known
 };
 
-/// For a person: "it loads code that ...". A literal.
+/// Names it for a person: "it loads code that ...". A literal.
 const char* to_string(Obstacle obstacle);
 
 struct Code {
   std::vector<Variable> variables;
-  std::optional<Obstacle> obstacle;  ///< then the variables are not all
+  std::optional<Obstacle> obstacle;  ///< an obstacle means that the variables are not all
 };
 
-/// What a function that is defined elsewhere means: nothing for those that keep nothing (printf, assert).
+/// Returns what a function that is defined elsewhere means: nothing for those that keep nothing (printf,
+/// assert).
 std::optional<Obstacle> obstacle_of_function(const std::string& name);
 
-/// Whether only the compiler gives that name, to what nobody writes.
+/// True when only the compiler gives that name, to what nobody writes.
 bool is_name_of_literal(const std::string& name);
 
 }  // namespace firebreak::fatbin

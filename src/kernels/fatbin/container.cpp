@@ -25,7 +25,7 @@ struct EntryHeader {
   std::uint16_t version;
   std::uint32_t header_bytes;
   std::uint64_t padded_bytes;
-  std::uint32_t compressed_bytes;  ///< without the padding; 0: it is not compressed
+  std::uint32_t compressed_bytes;  ///< size without the padding; 0: it is not compressed
   std::uint32_t options_offset;
   std::uint16_t minor;
   std::uint16_t major;
@@ -40,7 +40,7 @@ static_assert(sizeof(EntryHeader) == 64);
 
 constexpr std::uint64_t flag_compressed_by_lz4 = 0x2000;
 constexpr std::uint64_t flag_compressed_by_zstd = 0x8000;
-/// Other bits around these two say how something is compressed, too, in some version of the format.
+/// The other bits around these two say how something is compressed, too, in some version of the format.
 constexpr std::uint64_t flag_compressed_otherwise = 0x5000;
 constexpr std::uint64_t flag_only_this_arch = 0x100000;
 
@@ -119,7 +119,7 @@ bool unpack_zstd(std::string_view from, char* to, std::uint64_t size_bytes) {
   return ZSTD_decompress(to, size_bytes, from.data(), from.size()) == size_bytes;
 }
 
-/// Whether so little can become so much.
+/// True when so little can become so much.
 bool is_possible(const CodeEntry& entry) {
   constexpr std::uint64_t lz4_at_most = 255;  // a byte of a length stands for so many
   if (entry.compression == Compression::Lz4)

@@ -16,7 +16,7 @@
 
 namespace firebreak::fatbin {
 
-/// What nvcc puts before a fat binary in a host program; `data` points at it.
+/// The structure that nvcc puts before a fat binary in a host program; `data` points at it.
 struct Wrapper {
   std::uint32_t magic;
   std::uint32_t version;  ///< 1; 2: `more` is a list of fat binaries that the driver may have to link
@@ -45,7 +45,7 @@ struct Unpacked {
   std::unique_ptr<char[]> own;
 };
 
-/// More than one entry's content ever was: cuBLAS' largest is under a tenth of it.
+/// Largest content of one entry: cuBLAS' largest is under a tenth of it.
 inline constexpr std::uint64_t most_unpacked_bytes = std::uint64_t{1} << 29;
 
 /// How long the fat binary is that begins here, by its header; an error where none does, or it is cut off.
@@ -54,11 +54,12 @@ Result<std::uint64_t> fat_binary_bytes(std::string_view image);
 /// The entries of the fat binary that begins here.
 Result<std::vector<CodeEntry>> entries_of(std::string_view image);
 
-/// What an entry holds. Refuses one whose header says more than `most_bytes`, or something that is not so,
+/// Unpacks an entry. Refuses one whose header says more than `most_bytes`, or something that is not so,
 /// before it takes any memory.
 Result<Unpacked> unpack(const CodeEntry& entry, std::uint64_t most_bytes = most_unpacked_bytes);
 
-/// All fat binaries of a `.nv_fatbin` section: they lie one after the other, with zeroes between them.
+/// Returns all fat binaries of a `.nv_fatbin` section: they lie one after the other, with zeroes between
+/// them.
 Result<std::vector<std::string_view>> fat_binaries_in(std::string_view section);
 
 }  // namespace firebreak::fatbin

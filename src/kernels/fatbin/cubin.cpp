@@ -15,7 +15,7 @@ namespace firebreak::fatbin {
 namespace {
 
 constexpr std::uint16_t machine_cuda = 190;  ///< EM_CUDA
-/// Of the byte for others' use; cuda-gdb (cuda-tdep.c) names both.
+/// Bits of the byte for others' use; cuda-gdb (cuda-tdep.c) names both.
 constexpr std::uint8_t other_is_managed = 0x04;
 /// The two forms of the file: up to toolkit 12, and since 13.
 constexpr std::uint8_t os_abi_before = 0x33;
@@ -88,8 +88,9 @@ class Cubin {
     if (!is_second_form(section)) meet(Obstacle::UnknownSymbol);
   }
 
-  /// Since compute capability 10.0 a file says everything twice: ".nv.merc.nv.global.init" is
-  /// ".nv.global.init", for code that the driver has to fit to a later GPU (seen in what ptxas 13.0 makes).
+  /// True for the second form of a section. Since compute capability 10.0 a file says everything twice:
+  /// ".nv.merc.nv.global.init" is ".nv.global.init", for code that the driver has to fit to a later GPU (seen
+  /// in what ptxas 13.0 makes).
   bool is_second_form(const Section& section) const {
     constexpr std::string_view mark = ".nv.merc";
     if (!section.name.starts_with(mark)) return false;
@@ -181,7 +182,7 @@ class Cubin {
     } else if (symbol.is_special || !is_of_variables(section_of(symbol))) {
       return;
     }
-    reached_sections_.insert(symbol.section);  // it may mean any of its variables
+    reached_sections_.insert(symbol.section);  // the relocation may mean any of its variables
   }
 
   void apply_reached_sections() {
@@ -190,7 +191,8 @@ class Cubin {
     }
   }
 
-  /// Every byte of global memory belongs to a variable, or lies before one because of its alignment.
+  /// Checks that every byte of global memory belongs to a variable, or lies before one because of its
+  /// alignment.
   void check_cover() {
     for (std::uint32_t index = 0; index < elf_.sections().size(); ++index) {
       const Section& section = elf_.sections()[index];
@@ -223,7 +225,8 @@ class Cubin {
   const ElfView& elf_;
   const std::vector<Symbol>* symbols_ = nullptr;
   std::map<std::size_t, Variable> by_symbol_;
-  std::map<std::uint32_t, std::vector<std::pair<std::uint64_t, std::uint64_t>>> ranges_;  ///< by section
+  std::map<std::uint32_t, std::vector<std::pair<std::uint64_t, std::uint64_t>>>
+      ranges_;  ///< pieces by section
   std::set<std::uint32_t> reached_sections_;
   Code code_;
 };

@@ -8,10 +8,9 @@
 
 namespace firebreak::fatbin {
 
-/// Which variables it has. What is not certain is an obstacle: no answer is a guess.
-///
-/// A variable is reached where a relocation names it, or stands against its section: code has no other way to
-/// its address before it is loaded. Constant memory is written by the host alone.
+/// Returns the variables of a cubin. Uncertainty is an obstacle: no answer is a guess. A variable is reached
+/// where a relocation names it, or stands against its section: code has no other way to its address before it
+/// is loaded. Constant memory is written by the host alone.
 Code code_of_cubin(std::string_view cubin);
 
 }  // namespace firebreak::fatbin

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What is in a file with code for GPUs, in words.
+/// Describes in words what is in a file with code for GPUs.
 #pragma once
 
 #include <string>

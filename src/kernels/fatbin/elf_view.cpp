@@ -33,11 +33,11 @@ bool has_no_content(std::uint32_t type) {
 
 struct Headers {
   Elf64_Ehdr file{};
-  std::uint64_t count = 0;  ///< of sections
+  std::uint64_t count = 0;  ///< number of sections
   std::uint64_t names = 0;  ///< the section with their names
 };
 
-/// With 65,280 sections and more, their number stands in the first one (System V ABI, "Sections").
+/// A file with 65,280 sections and more has their number in the first one (System V ABI, "Sections").
 Result<Headers> headers_of(std::string_view file) {
   const auto header = read_at<Elf64_Ehdr>(file, 0);
   if (!header || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0)

@@ -38,7 +38,8 @@ class ElfView {
     std::int64_t addend = 0;
   };
 
-  /// All that it says of itself is checked here, but for symbols and relocations. It lives as long as `file`.
+  /// Reads a file. Its words about itself are checked here, but for symbols and relocations. The view lives
+  /// as long as `file`.
   static Result<ElfView> of(std::string_view file);
 
   std::uint16_t type() const { return type_; }
@@ -48,9 +49,9 @@ class ElfView {
   const std::vector<Section>& sections() const { return sections_; }
   const Section* find(std::string_view name) const;
 
-  /// Of its one symbol table; none: no symbols.
+  /// Returns the symbols of its one symbol table; none: no symbols.
   Result<std::vector<Symbol>> symbols() const;
-  /// Of a section of relocations, with an addend each or without.
+  /// Returns the relocations of a section, with an addend each or without.
   Result<std::vector<Relocation>> relocations(const Section& section) const;
 
  private:

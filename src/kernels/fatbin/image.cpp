@@ -43,7 +43,7 @@ bool may_store_addresses_by_its_ptx(const std::vector<CodeEntry>& entries) {
 
 struct Merged {
   Variable variable;
-  std::size_t count = 1;  ///< of entries that have it
+  std::size_t count = 1;  ///< number of entries that have it
 };
 
 /// A variable of several entries is one, and may do what it may in any of them.
@@ -123,7 +123,7 @@ Found find_image(const void* image) {
   std::uint32_t magic = 0;
   std::memcpy(&magic, bytes, sizeof magic);
   if (magic == wrapper_magic) return unwrapped(bytes);
-  // As far as the headers say, and no further.
+  // The text ends where the headers say, and no further.
   const std::string_view readable(bytes,
                                   std::min<std::uintptr_t>(PTRDIFF_MAX, UINTPTR_MAX - address_of(bytes)));
   if (magic == fat_binary_magic) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What a program loads as code: PTX text, a cubin, a fat binary, or the wrapper around one.
+/// The forms of code that a program loads: PTX text, a cubin, a fat binary, or the wrapper around one.
 #pragma once
 
 #include <string>
@@ -15,13 +15,13 @@ namespace firebreak::fatbin {
 enum class ImageKind { Ptx, Cubin, FatBinary, None };
 ImageKind kind_of_image(std::string_view image);
 
-/// Where an image lies in this process, whose length nobody has said.
+/// The place of an image in this process, whose length nobody has said.
 struct Found {
-  std::string_view bytes;      ///< without a wrapper around it; empty: its length is not known
-  bool was_wrapped = false;    ///< by nvcc: it lies in a program's or a library's file
+  std::string_view bytes;      ///< bytes without a wrapper around them; empty: the length is not known
+  bool was_wrapped = false;    ///< nvcc has wrapped it: it lies in a program's or a library's file
   bool needs_linking = false;  ///< the wrapper has a list of others
 };
-/// As the driver does, it believes what the image says of its length.
+/// Finds an image. It believes what the image says of its length, as the driver does.
 Found find_image(const void* image);
 
 /// The GPU that is to run it.
@@ -32,23 +32,22 @@ struct TargetGpu {
       false;  ///< CUDA_FORCE_PTX_JIT, or an option of the call: PTX may be taken before machine code
 };
 
-/// Whether the driver may take that entry for that GPU.
-///
-/// It takes machine code of the same major version whose minor one is no higher, else PTX of a version that
-/// is no higher (CUDA C++ Programming Guide, "Binary Compatibility", "PTX Compatibility"). Which one of
-/// several it takes is not asked here: the code is taken to have what any of them has.
+/// Returns the entries that the driver may take for that GPU. It takes machine code of the same major version
+/// whose minor one is no higher, else PTX of a version that is no higher (CUDA C++ Programming Guide, "Binary
+/// Compatibility", "PTX Compatibility"). Which one of several it takes is not asked here: the code is taken
+/// to have what any of them has.
 std::vector<const CodeEntry*> candidates(const std::vector<CodeEntry>& entries, const TargetGpu& gpu);
 
-/// What code keeps, whatever kind of image it is: the union of all that the driver may take.
+/// Returns what code keeps, whatever kind of image it is: the union of all that the driver may take.
 Code code_of_image(std::string_view image, const TargetGpu& gpu);
 
 enum class CodeForm {
   Ptx,          ///< the driver compiles it: the text is known
   MachineCode,  ///< the driver takes it as it is
-  Unknown,      ///< it is not certain what the driver takes
+  Unknown,      ///< the driver's choice is not certain
 };
 
-/// What the driver takes of an image.
+/// The driver's choice of an image.
 struct ChosenCode {
   CodeForm form = CodeForm::Unknown;
   std::string ptx;  ///< empty but for PTX

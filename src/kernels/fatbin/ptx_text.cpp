@@ -121,7 +121,7 @@ class Reader {
     }
   }
 
-  /// From the first name to the semicolon.
+  /// Reads from the first name to the semicolon.
   void names(VariableSpace memory, std::string_view linking, std::uint64_t each_bytes,
              std::string_view name) {
     if (linking == ".extern") meet(Obstacle::NotLinked);

@@ -9,8 +9,8 @@
 
 namespace firebreak::fatbin {
 
-/// Which variables it has. Of what is not certain it says so, as code_of_cubin() does.
-/// A variable is reached where its name stands anywhere else in the text.
+/// Returns the variables of a text. It says where it is not certain, as code_of_cubin() does. A variable is
+/// reached where its name stands anywhere else in the text.
 Code code_of_ptx(std::string_view text);
 
 }  // namespace firebreak::fatbin

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the opcode table cannot say: modifiers, types and operand counts that exclude or need each other.
+// Checks what the opcode table cannot say: modifiers, types and operand counts that exclude or need each
+// other.
 #include <algorithm>
 #include <array>
 

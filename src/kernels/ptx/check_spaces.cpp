@@ -16,7 +16,7 @@ constexpr unsigned spaces(Spaces... listed) {
   return (bit(listed) | ...);
 }
 
-// Which state spaces an instruction may name. S::None: it may also be generic.
+// The state spaces that an instruction may name. S::None: it may also be generic.
 struct Rule {
   Opcode opcode;
   unsigned allowed;

@@ -16,7 +16,7 @@ struct Diagnostic {
   std::string message;
 };
 
-/// What a check finds: nothing, or the first thing that is wrong.
+/// The result of a check: nothing, or the first thing that is wrong.
 using Finding = std::optional<Diagnostic>;
 
 inline Finding complain(SourceLocation location, std::string message) {

@@ -8,7 +8,8 @@
 
 namespace firebreak::ptx {
 
-/// Once for each freshly parsed module. Complains about operands that do not fit their instruction.
+/// Encodes immediates, once for each freshly parsed module. Complains about operands that do not fit their
+/// instruction.
 Finding encode_immediates(const Module& module, Function& function);
 
 }  // namespace firebreak::ptx

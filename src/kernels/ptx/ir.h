@@ -24,7 +24,7 @@ struct SourceLocation {
 /// "Nothing" for every index below.
 inline constexpr std::uint32_t no_index = std::numeric_limits<std::uint32_t>::max();
 
-/// What a name stands for, and its index in the vector of that kind.
+/// The meaning of a name, and its index in the vector of that kind.
 enum class SymbolKind : std::uint8_t {
   None,
   ModuleVariable,    ///< Module::variables
@@ -57,7 +57,7 @@ struct Variable {
   std::string name;  ///< a function's block-scoped names may repeat
   Linkage linkage = Linkage::Internal;
   StateSpace space = StateSpace::None;
-  Type type = Type::None;          ///< of an element
+  Type type = Type::None;          ///< type of an element
   std::uint32_t vector_arity = 1;  ///< .v2, .v4
   std::vector<std::uint64_t>
       dimensions;                ///< empty: not an array; a first dimension of 0: `name[]`, size unknown
@@ -79,7 +79,7 @@ struct Parameter {
   std::vector<std::uint64_t> dimensions;  ///< `.param .align 8 .b8 name[24]`
   std::uint64_t size_bytes = 0;
   std::uint32_t alignment_bytes = 1;
-  std::uint64_t offset_bytes = 0;  ///< in the packed block of this list (C layout); 0 for Reg
+  std::uint64_t offset_bytes = 0;  ///< offset in the packed block of this list (C layout); 0 for Reg
   std::uint32_t register_index =
       no_index;             ///< Reg: into Function::registers (no_index where there is no body)
   bool is_pointer = false;  ///< .ptr
@@ -143,8 +143,8 @@ struct Guard {
   bool negated = false;
 };
 
-/// What an instruction is. Types stand in source order: `type` first (the destination's for cvt, set, dp4a's
-/// first source), then `source_type`; mma has four.
+/// One instruction. Types stand in source order: `type` first (the destination's for cvt, set, dp4a's first
+/// source), then `source_type`; mma has four.
 struct Instruction {
   Opcode opcode{};
   Modifiers modifiers;
@@ -152,7 +152,7 @@ struct Instruction {
   Type source_type = Type::None;
   std::array<Type, 2> more_types{};  ///< mma: type=d, source_type=a, more_types={b, c}
   Guard guard;
-  /// In source order: the destination, if any, is first. Empty for call.
+  /// Operands in source order: the destination, if any, is first. Empty for call.
   std::vector<Operand> operands;
   std::uint32_t call_index = no_index;    ///< Opcode::Call: into Function::calls
   std::uint32_t opaque_index = no_index;  ///< Opcode::Opaque: into Function::opaque_instructions
@@ -175,7 +175,7 @@ struct Call {
 struct OpaqueInstruction {
   std::string text;          ///< the opcode with its modifiers, as written
   bool has_address = false;  ///< an operand in brackets: it may touch memory
-  bool only_shared = false;  ///< what it touches is in .shared, by its modifiers
+  bool only_shared = false;  ///< its modifiers say that it touches .shared alone
   bool may_jump = false;     ///< an operand is no register, symbol or number: perhaps a label
 };
 
@@ -225,16 +225,17 @@ struct Function {
   std::uint64_t return_parameter_bytes = 0;
   std::vector<Register> registers;
   std::vector<Variable> variables;
-  std::uint64_t local_frame_bytes = 0;  ///< all .local variables
+  std::uint64_t local_frame_bytes = 0;  ///< size of all .local variables
   std::uint32_t local_frame_alignment_bytes = 1;
-  std::uint64_t argument_area_bytes = 0;  ///< all .param variables of the body: the caller's side of calls
+  std::uint64_t argument_area_bytes = 0;  ///< size of all .param variables of the body: the caller's side of
+                                          ///< calls
   std::vector<Instruction> instructions;
   std::vector<Call> calls;
   std::vector<OpaqueInstruction> opaque_instructions;
   std::vector<Prototype> prototypes;
   std::vector<CallTargets> call_targets;
   std::vector<BranchTable> branch_tables;
-  std::vector<Label> labels;  ///< for listings; operands are resolved
+  std::vector<Label> labels;  ///< labels for listings; operands are resolved
   SourceLocation location;
 };
 

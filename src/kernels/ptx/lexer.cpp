@@ -8,7 +8,7 @@
 namespace firebreak::ptx {
 namespace {
 
-// Of our own, for the C library's depend on the locale.
+// The function is our own, for the C library's depend on the locale.
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_word_start(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '$' || c == '%';

@@ -20,7 +20,7 @@ enum class TokenKind : std::uint8_t {
   SingleFloat,  ///< 0f3fc00000: `bits` is the pattern of a float
   String,       ///< `text` is what stands between the quotes, escapes untouched
   Punctuation,  ///< one of ( ) [ ] { } , ; : @ | ! ~ + - * / % < > = & ^ ? and == != <= >= << >> && ||
-  Error,        ///< not a token; the message says why. Nothing but End follows.
+  Error,        ///< no token; the message says why. Nothing but End follows.
 };
 
 /// Texts are views into the source, which must outlive the tokens.

@@ -11,7 +11,7 @@ namespace {
 // Overflow to infinity is what the source means; a plain cast of it would be undefined.
 float to_float(double value) {
   constexpr double largest = std::numeric_limits<float>::max();
-  constexpr double half_step_above = 0x1.ffffffp127;  // from here on round-to-nearest gives infinity
+  constexpr double half_step_above = 0x1.ffffffp127;  // round-to-nearest gives infinity from here on
   if (std::isfinite(value) && std::fabs(value) > largest)
     return std::copysign(std::fabs(value) >= half_step_above ? std::numeric_limits<float>::infinity()
                                                              : std::numeric_limits<float>::max(),

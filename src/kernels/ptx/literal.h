@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// From a number as written to the bit pattern that an instruction or variable of some type gets. Internal to
-/// src/kernels/ptx.
+/// The way from a number as written to the bit pattern that an instruction or variable of some type gets.
+/// Internal to src/kernels/ptx.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace firebreak::ptx {
 
-/// As the lexer gives it: an integer, the pattern of a double, or (is_single) of a float.
+/// A literal as the lexer gives it: an integer, the pattern of a double, or (is_single) of a float.
 struct Literal {
   std::uint64_t bits = 0;
   bool is_float = false;

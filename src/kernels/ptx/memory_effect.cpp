@@ -20,7 +20,7 @@ std::uint32_t find_address(const Instruction& instruction, std::uint32_t n) {
   return no_index;
 }
 
-// What an instruction that names no state space works on.
+// Returns the space that an instruction works on which names none.
 StateSpace default_space(Opcode opcode) {
   switch (opcode) {
     case Opcode::Ldu:

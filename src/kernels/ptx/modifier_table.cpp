@@ -190,7 +190,7 @@ constexpr Field field(ModifierGroup group, std::string_view description) {
           description};
 }
 
-// In the order of the enumeration, so that a group indexes its field.
+// The order is the enumeration's, so that a group indexes its field.
 constexpr std::array fields{
     field<&Modifiers::aligned>(G::Aligned, ".aligned"),
     field<&Modifiers::shuffle_mode>(G::ShuffleMode, "one of .up, .down, .bfly, .idx"),

@@ -70,7 +70,7 @@ struct ModifierWord {
   std::uint8_t value;
 };
 
-/// Every word; a word stands once for each group it can belong to.
+/// Returns every word; a word stands once for each group it can belong to.
 std::span<const ModifierWord> modifier_words();
 
 /// The value of a group's field, 0 (vector arity: 1) where it was not given.
@@ -81,7 +81,7 @@ void set_modifier(Modifiers& modifiers, ModifierGroup group, std::uint8_t value)
 /// The word of a given modifier, without the dot; empty if it is not given.
 std::string_view modifier_word(const Modifiers& modifiers, ModifierGroup group);
 
-/// What a group is called in messages: "a rounding modifier".
+/// Names a group in messages: "a rounding modifier".
 std::string_view describe(ModifierGroup group);
 
 }  // namespace firebreak::ptx

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What the names of a source stand for while it is parsed: block scopes, register ranges, labels. Internal
-/// to src/kernels/ptx.
+/// The meanings of a source's names while it is parsed: block scopes, register ranges, labels. Internal to
+/// src/kernels/ptx.
 #pragma once
 
 #include <cstdint>
@@ -53,7 +53,7 @@ class NameScopes {
   std::vector<Scope> scopes_;
 };
 
-/// Where the instruction index of a label belongs.
+/// The place to which the instruction index of a label belongs.
 struct LabelUse {
   std::string_view name;
   SourceLocation location;
@@ -73,7 +73,7 @@ class LabelScopes {
   /// False: the innermost block defines this label already.
   bool define(std::string_view name, std::uint32_t target);
   void use(const LabelUse& label_use) { scopes_.back().uses.push_back(label_use); }
-  /// After the outermost close(): the first use of a label that nobody defines.
+  /// Returns, after the outermost close(), the first use of a label that nobody defines.
   Finding undefined() const;
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What nvcc made of testdata/*.cu, unchanged.
+// Tests with nvcc's own output for testdata/*.cu, unchanged.
 #include <gmock/gmock.h>
 
 #include <algorithm>

@@ -77,7 +77,7 @@ enum class Opcode : std::uint8_t {
   Prefetch,
   Prefetchu,
   Prmt,
-  Shfl,  ///< without .sync: before sm_70
+  Shfl,  ///< the form without .sync: before sm_70
   ShflSync,
   St,
   // Asynchronous copy
@@ -95,13 +95,13 @@ enum class Opcode : std::uint8_t {
   BarrierClusterArrive,
   BarrierClusterWait,
   ElectSync,
-  Fence,     ///< without an order: .acq_rel if there is a scope, else a proxy fence
+  Fence,     ///< the form without an order: .acq_rel if there is a scope, else a proxy fence
   MatchAll,  ///< match.all.sync
   MatchAny,  ///< match.any.sync
   Membar,
   Red,
   ReduxSync,
-  Vote,  ///< without .sync: before sm_70
+  Vote,  ///< the form without .sync: before sm_70
   VoteSync,
   MbarrierInit,
   MbarrierInval,
@@ -130,7 +130,7 @@ enum class Opcode : std::uint8_t {
   Stacksave,
   Trap,
   Vabsdiff4,  ///< d, a, b, c: four bytes at a time
-  // Not of the language
+  // Opcodes that are not of the language follow
   Opaque,  ///< one that this parser does not know: Function::opaque_instructions
 };
 
@@ -161,7 +161,7 @@ enum class Compare : std::uint8_t {
 /// Combines a comparison with a predicate (set, setp), or threads with each other (bar.red, then also Popc).
 enum class BoolOp : std::uint8_t { None, And, Or, Xor, Popc };
 
-/// Which part of a product (mul, mad, madc, mul24, mad24) or of an operand (dp2a) is meant.
+/// The part of a product (mul, mad, madc, mul24, mad24) or of an operand (dp2a) that is meant.
 enum class Half : std::uint8_t { None, Lo, Hi, Wide };
 
 enum class MemoryOrder : std::uint8_t { None, Weak, Relaxed, Acquire, Release, AcqRel, Sc, Volatile, Mmio };
@@ -172,7 +172,7 @@ enum class Scope : std::uint8_t { None, Cta, Cluster, Gpu, Sys };
 /// atom, red, redux.sync.
 enum class AtomicOp : std::uint8_t { None, Add, And, Cas, Dec, Exch, Inc, Max, Min, Or, Xor };
 
-/// What an instruction does at one of its addresses.
+/// The effect of an instruction at one of its addresses.
 enum class EffectKind : std::uint8_t { None, Read, Write, Atomic };
 
 enum class ShuffleMode : std::uint8_t { None, Up, Down, Bfly, Idx };
@@ -186,7 +186,7 @@ enum class TestKind : std::uint8_t { None, Finite, Infinite, Number, NotANumber,
 enum class MatrixShape : std::uint8_t { None, M8n8, M8n8k4, M16n8k4, M16n8k8, M16n8k16, M16n8k32 };
 enum class MatrixLayout : std::uint8_t { None, Row, Col };
 
-/// Every modifier an instruction can carry; one that is absent has its None or false.
+/// The modifiers that an instruction can carry; one that is absent has its None or false.
 struct Modifiers {
   Rounding rounding = Rounding::None;
   Compare compare = Compare::None;

@@ -249,7 +249,7 @@ const InstructionVariant* find_variant(Opcode opcode, const std::array<Type, 4>&
 }
 
 const InstructionVariant* find_by_prefix(std::string_view text, std::size_t& name_length) {
-  constexpr int most_words = 4;  // no name has more: what follows need not be looked at
+  constexpr int most_words = 4;  // the longest name: what follows need not be looked at
   static const NameIndex index = build_name_index();
   std::size_t end = 0;
   for (int word = 0; word < most_words && end < text.size(); ++word)

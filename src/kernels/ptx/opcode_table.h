@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Every instruction as data: its names, the types and modifiers it takes, and its operands. Internal to
-/// src/kernels/ptx.
+/// The table of instructions as data: their names, the types and modifiers they take, and their operands.
+/// Internal to src/kernels/ptx.
 #pragma once
 
 #include <array>
@@ -23,15 +23,15 @@ struct InstructionVariant {
   Opcode opcode{};
   std::string_view name;           ///< with the words that belong to it: "shfl.sync"
   std::array<TypeSet, 4> types{};  ///< an empty set: no type stands there
-  ModifierGroups allowed = 0;      ///< besides the required ones
+  ModifierGroups allowed = 0;      ///< groups besides the required ones
   ModifierGroups required = 0;
   /// The operands, in the language that operand_forms.h explains.
   std::string_view operands;
-  /// What it does to memory at its first and second [address]. None for calls: their callees do it.
+  /// Effects on memory at its first and second [address]. None for calls: their callees do it.
   std::array<EffectKind, 2> effects{};
 };
 
-/// All variants; those of one opcode stand together.
+/// Returns all variants; those of one opcode stand together.
 std::span<const InstructionVariant> instruction_variants();
 
 /// The variants of an opcode, in the order of preference.

@@ -34,7 +34,7 @@ Type twice_as_wide(Type type) {
   }
 }
 
-// What is wrong with one operand: a phrase that follows "must be"; nothing if it fits.
+// The mistake in one operand: a phrase that follows "must be"; nothing if it fits.
 using Mismatch = std::optional<std::string>;
 
 class OperandMatcher {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// From PTX text to a valid Module, or to one located error.
+/// The way from PTX text to a valid Module, or to one located error.
 #pragma once
 
 #include <string_view>
@@ -9,9 +9,9 @@
 
 namespace firebreak::ptx {
 
-/// What becomes of an instruction that this parser does not know.
+/// The treatment of an instruction that this parser does not know.
 enum class UnknownInstructions : std::uint8_t {
-  Refused,  ///< it is an error: for who runs the module
+  Refused,  ///< an error: for who runs the module
   Kept,     ///< it becomes Opcode::Opaque: for analysis. So does the body of a function that cannot be read
 };
 

@@ -7,7 +7,7 @@
 namespace firebreak::ptx {
 namespace {
 
-// What may stand between the state space and the name, in any order.
+// The words that may stand between the state space and the name, in any order.
 struct Qualifiers {
   Type type = Type::None;
   std::uint32_t vector_arity = 1;

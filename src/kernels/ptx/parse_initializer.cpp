@@ -51,7 +51,8 @@ class InitializerParser {
     return std::max<std::size_t>(1, variable_.dimensions.size() + (variable_.vector_arity > 1 ? 1 : 0));
   }
 
-  // Of what stands directly in the braces at this level; at the last level a vector's component.
+  // Returns the size of an element that stands directly in the braces at this level; at the last level a
+  // vector's component.
   std::uint64_t bytes_of_element(std::size_t level) const {
     std::uint64_t bytes = element_bytes_ * (level < variable_.dimensions.size() ? variable_.vector_arity : 1);
     for (std::size_t i = level + 1; i < variable_.dimensions.size(); ++i) bytes *= variable_.dimensions[i];

@@ -35,7 +35,7 @@ void apply_modifier(Parser& parser, const Token& word, ModifierGroups possible, 
 struct OpcodeWords {
   Token opcode;
   std::vector<Token> rest;  ///< the dotted words after it
-  std::string text;         ///< all of them, as written
+  std::string text;         ///< modifiers, all of them, as written
 };
 
 OpcodeWords read_words(Parser& parser) {
@@ -47,7 +47,7 @@ OpcodeWords read_words(Parser& parser) {
     words.text += '.';
     words.text += words.rest.back().text;
   }
-  if (parser.tokens.peek().kind == TokenKind::Error) parser.tokens.next();  // which complains
+  if (parser.tokens.peek().kind == TokenKind::Error) parser.tokens.next();  // the parser complains
   return words;
 }
 

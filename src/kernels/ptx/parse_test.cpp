@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What users of the intermediate representation rely on beyond what the printer shows.
+// Tests of what users of the intermediate representation rely on beyond what the printer shows.
 #include "kernels/ptx/parse.h"
 
 #include <gmock/gmock.h>

@@ -35,8 +35,8 @@ struct Parser {
   Module module;
   NameScopes names;
   LabelScopes labels;
-  std::uint32_t function_index = no_index;  ///< whose body this is; no_index at module level
-  std::uint64_t initial_bytes = 0;          ///< of all variables
+  std::uint32_t function_index = no_index;  ///< function whose body this is; no_index at module level
+  std::uint64_t initial_bytes = 0;          ///< size of all variables
   bool keeps_unknown = false;               ///< what is not known becomes Opcode::Opaque
 };
 
@@ -64,7 +64,7 @@ std::uint64_t parse_integer(Parser& parser, std::uint64_t lowest, std::uint64_t 
 // parse_declaration.cpp
 /// .visible, .extern, .weak, .common, or nothing.
 Linkage parse_linkage(Parser& parser);
-/// From the state space to the semicolon: `.shared .align 4 .b8 tile[64], x;`
+/// Parses from the state space to the semicolon: `.shared .align 4 .b8 tile[64], x;`
 void parse_variables(Parser& parser, Linkage linkage);
 /// `.reg .b32 %r<5>, x;`
 void parse_registers(Parser& parser);
@@ -82,7 +82,7 @@ constexpr std::uint64_t align_up(std::uint64_t value, std::uint64_t alignment) {
 }
 
 // parse_initializer.cpp
-/// What follows the equals sign; gives `name[]` its size.
+/// Parses what follows the equals sign; gives `name[]` its size.
 void parse_initializer(Parser& parser, Variable& variable);
 
 // parse_function.cpp
@@ -91,7 +91,7 @@ void parse_initializer(Parser& parser, Variable& variable);
 void make_opaque(Function& function, const std::string& why);
 /// From the next brace to the one that closes it.
 void skip_braces(TokenStream& tokens);
-/// From `.entry` or `.func` to the end of the body or the semicolon.
+/// Parses from `.entry` or `.func` to the end of the body or the semicolon.
 void parse_function(Parser& parser, Linkage linkage);
 
 // parse_parameters.cpp
@@ -105,15 +105,15 @@ void declare_parameters(Parser& parser, std::vector<Parameter>& parameters, Symb
 std::uint64_t block_bytes(const std::vector<Parameter>& parameters);
 
 // parse_body.cpp
-/// From the opening to the closing brace.
+/// Parses from the opening to the closing brace.
 void parse_body(Parser& parser);
 
 // parse_instruction.cpp
-/// From the guard or the opcode to the semicolon.
+/// Parses from the guard or the opcode to the semicolon.
 void parse_instruction(Parser& parser);
 
 // parse_call.cpp
-/// What follows `call` and its modifiers, up to the semicolon.
+/// Parses what follows `call` and its modifiers, up to the semicolon.
 void parse_call(Parser& parser, Instruction& instruction);
 /// `name: .callprototype ...;` and `name: .calltargets ...;` from the directive on.
 void parse_prototype(Parser& parser, const Token& name);

@@ -14,7 +14,8 @@ struct Signature {
   const std::vector<Parameter>* parameters = nullptr;
 };
 
-/// Of the function, the prototype, or the first of the call targets. Indices must be valid.
+/// Returns the signature of the function, the prototype, or the first of the call targets. Indices must be
+/// valid.
 Signature signature_of(const Module& module, const Function& caller, const Call& call);
 
 }  // namespace firebreak::ptx

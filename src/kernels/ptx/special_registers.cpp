@@ -9,7 +9,7 @@ namespace {
 
 using S = SpecialRegister;
 
-// In the order of the enumeration, so that a register indexes its name.
+// The order is the enumeration's, so that a register indexes its name.
 constexpr std::array<std::string_view, static_cast<std::size_t>(S::CurrentGraphExec) + 1> names{
     "",
     "%tid.x",

@@ -12,8 +12,8 @@
 
 namespace firebreak::ptx {
 
-/// After the first fail() every token is End, so that every loop of the parser comes to its end; later
-/// failures are consequences and are dropped.
+/// The tokens of a source. After the first fail() every token is End, so that every loop of the parser comes
+/// to its end; later failures are consequences and are dropped.
 class TokenStream {
  public:
   explicit TokenStream(std::vector<Token> tokens);
@@ -40,7 +40,8 @@ class TokenStream {
   bool failed() const { return failure_.has_value(); }
   const Finding& failure() const { return failure_; }
 
-  /// For a second attempt: where the next token is, and back to there with whatever went wrong forgotten.
+  /// These serve a second attempt: where the next token is, and back to there with whatever went wrong
+  /// forgotten.
   std::size_t position() const { return position_; }
   void rewind(std::size_t position) {
     position_ = position;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// From words in the source to types and state spaces. Internal to src/kernels/ptx.
+/// The way from words in the source to types and state spaces. Internal to src/kernels/ptx.
 #pragma once
 
 #include <string_view>

@@ -15,7 +15,7 @@ struct TypeRow {
   TypeKind kind;
 };
 
-// In the order of the enumeration, so that a type indexes its row.
+// The order is the enumeration's, so that a type indexes its row.
 constexpr std::array type_rows{
     TypeRow{Type::None, "", 0, TypeKind::None},          TypeRow{Type::Pred, "pred", 0, TypeKind::Predicate},
     TypeRow{Type::B8, "b8", 1, TypeKind::Bits},          TypeRow{Type::B16, "b16", 2, TypeKind::Bits},

@@ -37,7 +37,7 @@ enum class Type : std::uint8_t {
   E5m2x2,
 };
 
-/// Where a variable or an address lies. `None`: generic addressing, or the instruction has no state space.
+/// The place of a variable or an address. `None`: generic addressing, or the instruction has no state space.
 enum class StateSpace : std::uint8_t { None, Reg, Const, Global, Local, Param, Shared, SharedCluster };
 
 enum class TypeKind : std::uint8_t { None, Predicate, Bits, Unsigned, Signed, Float };

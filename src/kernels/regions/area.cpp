@@ -68,7 +68,7 @@ access::OperationEffects copy_effects(const Area& to, const Area& from,
   access::DecisionWorkspace::PlacedBox read;
   read.box = *box;
   effects.reads.push_back(read);
-  // Which of the bytes that are in both are read first is nobody's promise.
+  // The bytes that are in both may be read first or not: nobody promises it.
   effects.values_may_race = access::may_meet(effects.writes.front().box, read.box);
   return effects;
 }

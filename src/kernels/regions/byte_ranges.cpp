@@ -14,7 +14,7 @@ std::size_t ByteRanges::first_ending_after(std::uint64_t address) const {
 
 void ByteRanges::add(ByteRange range) {
   if (range.begin >= range.end) return;
-  // Those that touch it become one with it.
+  // Ranges that touch it become one with it.
   std::size_t first = first_ending_after(range.begin);
   if (first > 0 && ranges_[first - 1].end == range.begin) --first;
   std::size_t last = first;

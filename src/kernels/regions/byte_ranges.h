@@ -10,7 +10,7 @@ namespace firebreak::regions {
 
 struct ByteRange {
   std::uint64_t begin = 0;
-  std::uint64_t end = 0;  ///< not one of them
+  std::uint64_t end = 0;  ///< end, which is not one of them
   bool operator==(const ByteRange&) const = default;
 };
 
@@ -25,11 +25,11 @@ class ByteRanges {
   bool empty() const { return ranges_.empty(); }
   std::uint64_t size_bytes() const;
   bool meets(ByteRange range) const;
-  /// What of the range is not in this set.
+  /// Returns the part of the range that is not in this set.
   ByteRanges missing_of(ByteRange range) const;
-  /// What of the range is in this set.
+  /// Returns the part of the range that is in this set.
   ByteRanges common_with(ByteRange range) const;
-  /// By address.
+  /// Returns the ranges by address.
   const std::vector<ByteRange>& ranges() const { return ranges_; }
 
  private:

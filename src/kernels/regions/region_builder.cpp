@@ -15,7 +15,7 @@ using access::StridedBox;
 using access::Wide;
 
 constexpr std::size_t most_boxes = 4'096;
-constexpr Wide most_rows = 512;  // of one box that is written out
+constexpr Wide most_rows = 512;  // largest number of rows of one box that is written out
 
 ByteRange hull_of(const StridedBox& box) {
   constexpr Wide last = ~std::uint64_t{0};
@@ -51,7 +51,7 @@ void add_rows(const StridedBox& box, ByteRanges& ranges) {
     ranges.add({static_cast<std::uint64_t>(start), static_cast<std::uint64_t>(start + box.width_bytes)});
 }
 
-// What of the box is in none of the sets, as far as ranges say.
+// Returns the part of the box that is in none of the sets, as far as ranges say.
 ByteRanges left_of(const StridedBox& box, std::initializer_list<const ByteRanges*> sets) {
   ByteRanges left;
   left.add(hull_of(box));
@@ -72,7 +72,7 @@ ByteRanges inside(const ByteRanges& bytes, std::span<const access::MemoryRange> 
 
 }  // namespace
 
-// What was saved does not matter: it is put back, so a torn run leaves it as it was.
+// Saved bytes do not matter: they are put back, so a torn run leaves them as they were.
 void RegionBuilder::collect_reads(const access::OperationEffects& effects, Fit& fit) const {
   for (const auto& placed : effects.reads) {
     Read read{placed.box, left_of(placed.box, {&certain_, &saved_}), next_};
@@ -123,8 +123,8 @@ void RegionBuilder::collect_by_order(const access::OperationEffects& effects, Fi
   }
 }
 
-// What an operation of the region may have written meanwhile may be saved, too: nobody read it before that,
-// and the same is written there again.
+// Saves may include what an operation of the region has written meanwhile: nobody read it before that, and
+// the same is written there again.
 void RegionBuilder::check_saving(std::span<const access::MemoryRange> memory, Fit& fit) const {
   const BreakReason reason = std::exchange(fit.reason, BreakReason::None);
   fit.to_save.remove(saved_);

@@ -21,9 +21,9 @@
 namespace firebreak::regions {
 
 enum class RegionPlace : std::uint8_t {
-  Continues,  ///< it is in the region of the operation before
-  Begins,     ///< of a region: all before has to have completed, known by a marker
-  /// It cannot be done again: all before has to have completed, and a region begins after it.
+  Continues,  ///< the operation is in the region of the one before
+  Begins,     ///< the operation begins a region: all before has to have completed, known by a marker
+  /// The operation cannot be done again: all before has to have completed, and a region begins after it.
   Alone,
 };
 
@@ -31,8 +31,8 @@ enum class BreakReason : std::uint8_t {
   None,
   First,       ///< nothing is before it, or what cannot be done again
   Unknown,     ///< nothing is known of it
-  Overwrites,  ///< it may write what an operation of the region, or it itself, has read
-  ByOrder,     ///< where it writes depends on the order of threads: what a torn run wrote may stay
+  Overwrites,  ///< the operation may write what one of the region, or it itself, has read
+  ByOrder,     ///< the order of threads decides where it writes: what a torn run wrote may stay
   TooLarge,    ///< the region has too many operations that matter
 };
 
@@ -42,8 +42,9 @@ struct RegionAnswer {
   ByteRange bytes;                               ///< the first that are the reason
   std::uint64_t other = 0;                       ///< the operation that read these, by its number
   BreakReason alone_reason = BreakReason::None;  ///< why it is alone
-  /// To be copied elsewhere, in stream order, after all operations before it and before it. To be copied back
-  /// before the region is done again, if that copy had completed: else these bytes are as they were.
+  /// Ranges to copy elsewhere, in stream order, after all operations before it and before it. They are copied
+  /// back before the region is done again, if that copy had completed: otherwise these bytes are as they
+  /// were.
   std::vector<ByteRange> save_before;
 };
 
@@ -51,27 +52,27 @@ struct RegionAnswer {
 /// work at once, the caller chooses an order that their events allow.
 class RegionBuilder {
  public:
-  /// At most so many bytes are saved in one region.
+  /// Makes a builder that saves at most so many bytes in one region.
   explicit RegionBuilder(std::uint64_t most_saved_bytes) : most_saved_bytes_(most_saved_bytes) {}
 
   /// The next operation; they are numbered from 0. `memory` as in access::LaunchArguments.
   RegionAnswer add(const access::OperationEffects& effects, std::span<const access::MemoryRange> memory);
-  /// All that was added has completed: a region begins with the next operation.
+  /// Notes that all that was added has completed: a region begins with the next operation.
   void complete();
 
-  /// Whether values in the current region depend on the order of threads. Doing it again in another order may
-  /// then give another outcome, as another run would have.
+  /// True when values in the current region depend on the order of threads. Doing it again in another order
+  /// may then give another outcome, as another run would have.
   bool depends_on_order() const { return !by_order_.empty(); }
   std::uint64_t saved_bytes() const { return saved_.size_bytes(); }
 
  private:
   struct Read {
     access::StridedBox box;
-    ByteRanges exposed;  ///< what of it nobody in the region had certainly written before
+    ByteRanges exposed;  ///< part that nobody in the region had certainly written before
     std::uint64_t operation = 0;
   };
   struct Fit {
-    BreakReason reason = BreakReason::None;  ///< not None: it does not fit
+    BreakReason reason = BreakReason::None;  ///< reason other than None: it does not fit
     ByteRange bytes;
     std::uint64_t other = 0;
     ByteRanges to_save;
@@ -89,7 +90,7 @@ class RegionBuilder {
 
   std::uint64_t most_saved_bytes_;
   std::uint64_t next_ = 0;
-  bool is_first_ = true;  ///< of a region
+  bool is_first_ = true;  ///< true for the first operation of a region
   std::vector<Read> reads_;
   ByteRanges certain_;   ///< written in this region for certain
   ByteRanges saved_;     ///< put back before the region is done again

@@ -111,7 +111,7 @@ TEST_F(RegionTest, SavingCountsForTheWholeRegion) {
   add(copy(b, a, 150));
   EXPECT_EQ(add(fill(a, 60)), RegionPlace::Continues);
   expect_saved({{a, a + 60}});
-  EXPECT_EQ(add(fill(a, 60)), RegionPlace::Continues);  // they are saved
+  EXPECT_EQ(add(fill(a, 60)), RegionPlace::Continues);  // the bytes are saved
   expect_saved({});
   EXPECT_EQ(add(copy(c, a, 60)), RegionPlace::Continues);
   EXPECT_EQ(add(fill(a + 60, 40)), RegionPlace::Continues);
@@ -155,7 +155,8 @@ TEST_F(RegionTest, WhatWritesNothingMayReadAnything) {
 TEST_F(RegionTest, RowsWithGapsAreKnownRowByRow) {
   add(fill_effects({a, 16, 64, 100}, memory));
   EXPECT_EQ(add(copy_effects({b, 16, 16, 100}, {a, 16, 64, 100}, memory)), RegionPlace::Continues);
-  EXPECT_EQ(add(fill_effects({a + 16, 48, 64, 100}, memory)), RegionPlace::Continues);  // between them
+  EXPECT_EQ(add(fill_effects({a + 16, 48, 64, 100}, memory)),
+            RegionPlace::Continues);  // the gaps between them
   EXPECT_EQ(add(copy_effects({c, 17, 17, 100}, {a, 17, 64, 100}, memory)), RegionPlace::Continues);
   EXPECT_EQ(add(copy_effects({c, 17, 17, 101}, {a, 17, 64, 101}, memory)), RegionPlace::Continues);
   EXPECT_EQ(add(fill(a + 6'400 + 17, 47)), RegionPlace::Continues);
@@ -174,7 +175,7 @@ TEST_F(RegionTest, WhereTheOrderOfThreadsChoosesWhatIsWrittenItHasToBeWrittenAny
   EXPECT_EQ(add(fill(a, 100)), RegionPlace::Continues);
   EXPECT_FALSE(builder.depends_on_order());
   EXPECT_EQ(add(racing), RegionPlace::Continues);
-  // What reads that goes by its order, too.
+  // An operation that reads that goes by its order, too.
   OperationEffects follower = may_write(b, 100);
   follower.reads.push_back(range(a + 90, 4));
   EXPECT_EQ(add(follower), RegionPlace::Begins);
@@ -241,7 +242,7 @@ TEST_F(RegionTest, AHugeRegionBreaks) {
   EXPECT_EQ(regions, 3);
 }
 
-// out += in, as in a residual layer; and the layer that has written out.
+// The kernels are out += in, as in a residual layer; and the layer that has written out.
 constexpr std::string_view kernels = R"(
 .version 8.0
 .target sm_80

@@ -57,10 +57,11 @@ class Guard {
   /// The same where the calling thread has a context, which is cheap to ask.
   void start_within_context();
   bool is_on() const { return on_.load(std::memory_order_acquire); }
-  /// From now on the driver allocates by itself, as for peers and other processes that want to reach the
+  /// Lets the driver allocate by itself from now on, as for peers and other processes that want to reach the
   /// memory; also before start().
   void pass_through(const std::string& reason);
-  /// What cuIpcGetMemHandle answers for memory of ours, which the driver cannot share; says once what to do.
+  /// Returns cuIpcGetMemHandle's answer for memory of ours, which the driver cannot share; says once what to
+  /// do.
   CUresult refuse_to_share();
   Ledger& ledger() { return ledger_; }
 
@@ -78,27 +79,28 @@ class Guard {
   std::optional<CUresult> free(CUdeviceptr pointer);
   /// The memory goes when the stream has come so far.
   std::optional<CUresult> free_in_order(CUdeviceptr pointer, CUstream stream);
-  /// Which streams are captured, since then nothing may be waited for.
+  /// These tell which streams are captured, since then nothing may be waited for.
   void capture_begins(CUstream stream);
   void capture_ends(CUstream stream);
   /// The allocation of ours that the address lies in, by begin and size as they were asked for.
   struct Range {
     CUdeviceptr begin = 0;
     std::size_t size_bytes = 0;
-    CUcontext context = nullptr;  ///< in which it was allocated
+    CUcontext context = nullptr;  ///< context in which it was allocated
   };
   std::optional<Range> find(CUdeviceptr pointer) const;
   /// A context has gone, and with it what was allocated in it.
   void forget_context(CUcontext context);
-  /// Which context is a device's primary one, and that it has gone: answers which it was, or null.
+  /// Notes which context is a device's primary one, and that it has gone: answers which it was, or null.
   void note_primary(CUdevice device, CUcontext context);
   CUcontext forget_primary(CUdevice device);
-  /// What is allocated in a green context is its device's primary context's. Answers the device, or none.
+  /// Notes a green context: what is allocated in one is its device's primary context's. Answers the device,
+  /// or none.
   void note_green(CUgreenCtx green, CUdevice device);
   void note_green_context(CUgreenCtx green, CUcontext context);
   std::optional<CUdevice> forget_green(CUgreenCtx green);
 
-  // What the driver has placed itself (placements.cpp), and what ended it.
+  // Notes what the driver has placed itself (placements.cpp), and what ended it.
   void placed(abi::GuardFunction function, CUdeviceptr begin, std::size_t size_bytes);
   void displaced(CUdeviceptr begin);
   /// An array was made, whose address nobody knows; displaced() ends it, by its handle.
@@ -115,8 +117,8 @@ class Guard {
 
  private:
   struct Allocation {
-    std::size_t size_bytes = 0;  ///< as asked for
-    os::AddressRange block;      ///< what it lies in
+    std::size_t size_bytes = 0;  ///< size as asked for
+    os::AddressRange block;      ///< block in which it lies
     bool in_slab = false;
     CUcontext context = nullptr;
   };
@@ -154,7 +156,7 @@ class Guard {
   /// The context that an allocation in this one belongs to.
   CUcontext home_of(CUcontext context) const;
   bool is_capturing() const { return captures_.load() != 0; }
-  /// What the driver would say of an allocation or its end while streams are captured.
+  /// Returns what the driver would say of an allocation or its end while streams are captured.
   CUresult ask_about_captures(CUcontext context);
   CUresult wait_for(CUcontext context);
   CUresult record_end(CUstream stream, Leaving* leaving);
@@ -172,7 +174,7 @@ class Guard {
   Ledger ledger_;
   GuardedAddressSpaceSettings settings_;
   Milliseconds patience_;
-  std::mutex start_mutex_;  ///< of the next
+  std::mutex start_mutex_;  ///< guards the next
   std::string passing_;     ///< why the driver allocates by itself; empty: it does not
   std::once_flag share_refused_;
   std::atomic<bool> started_{false};
@@ -180,9 +182,9 @@ class Guard {
   std::atomic<bool> allocates_{false};
   std::unique_ptr<GuardedAddressSpace> address_space_;
 
-  mutable std::mutex mutex_;  ///< of what follows; the driver is called with it held
+  mutable std::mutex mutex_;  ///< guards what follows; the driver is called with it held
   std::map<CUdeviceptr, Allocation> allocations_;
-  std::map<CUdeviceptr, CUcontext> placed_;  ///< by the driver, and in which context
+  std::map<CUdeviceptr, CUcontext> placed_;  ///< allocations that the driver placed, and in which context
   std::vector<Leaving> leaving_;
   std::vector<CUstream> captured_;
   std::atomic<std::size_t> captures_{0};  ///< how many those are
@@ -194,7 +196,7 @@ class Guard {
   };
   std::map<CUgreenCtx, Green> greens_;
   std::map<CUdeviceptr, std::uint64_t> adopted_;  ///< reservations of the program's: begin -> end
-  Reach reach_;                                   ///< of what lies in them
+  Reach reach_;                                   ///< reach of what lies in them
 };
 
 }  // namespace firebreak::guard

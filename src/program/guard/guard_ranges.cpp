@@ -30,7 +30,7 @@ Result<GuardRanges> GuardRanges::of_this_process(os::Kernel& kernel, FindDescrip
   return ranges;
 }
 
-/// With the lock, or before anybody else has it.
+/// The caller holds the lock, or nobody else has it yet.
 Status GuardRanges::find_descriptors() {
   std::vector<int> its = find_ ? find_() : std::vector<int>{};
   if (its.empty()) {

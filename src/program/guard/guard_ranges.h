@@ -19,20 +19,21 @@ namespace firebreak::guard {
 /// The UVM descriptors of this process that CUDA has opened, by number; of all its GPU address spaces.
 Result<std::vector<int>> uvm_descriptors_of_this_process(os::Kernel& kernel);
 
-/// Of these, those of the address space in which the process works now. Empty: it has one alone.
+/// Returns, of these, the descriptors of the address space in which the process works now. Empty: it has one
+/// alone.
 using FindDescriptors = std::function<std::vector<int>()>;
 
 /// Thread safe. Waits for nobody who asks the driver for anything.
 class GuardRanges {
  public:
-  /// Through the UVM descriptors that CUDA has opened in this process; where it has several address spaces,
-  /// through those that `find` names. NotFound: it has none.
+  /// Makes them through the UVM descriptors that CUDA has opened in this process; where it has several
+  /// address spaces, through those that `find` names. NotFound: it has none.
   static Result<GuardRanges> of_this_process(os::Kernel& kernel, FindDescriptors find = nullptr);
 
-  /// Over addresses that nobody has mapped. Unavailable: somebody has.
+  /// Lays a range over addresses that nobody has mapped. Unavailable: somebody has.
   Status lay(os::AddressRange range) { return lay(range, os::Occupant::Nobody); }
-  /// Over addresses that the driver has reserved (cuMemAddressReserve) and that the GPU cannot reach: the
-  /// CPU's side of them is a placeholder, and UVM hears of them with cuMemSetAccess.
+  /// Lays a range over addresses that the driver has reserved (cuMemAddressReserve) and that the GPU cannot
+  /// reach: the CPU's side of them is a placeholder, and UVM hears of them with cuMemSetAccess.
   Status lay_over_reserved(os::AddressRange range) { return lay(range, os::Occupant::Placeholder); }
   /// The placeholder is there again, before the GPU is to reach something real.
   Status cut_reserved(os::AddressRange range);
@@ -44,8 +45,8 @@ class GuardRanges {
   Status follow();
 
  private:
-  /// Which of CUDA's descriptors, by number, never closed here. An address space has two, and one of them
-  /// takes ranges; the driver says which by taking one. After the first, that one alone.
+  /// The descriptors of CUDA's, by number, never closed here. An address space has two, and one of them takes
+  /// ranges; the driver says which by taking one. After the first, that one alone.
   struct Books {
     std::mutex mutex;
     std::vector<int> descriptors;

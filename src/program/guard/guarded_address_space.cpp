@@ -68,7 +68,7 @@ void GuardedAddressSpace::lay_margins(os::AddressRange around) {
   if (!mapped) return;
   std::vector<os::AddressRange> taken = os::room_to_grow();
   for (const os::MappedRegion& region : *mapped) taken.push_back({region.begin, region.end});
-  // Where the process is limited, it is to have most of that for itself.
+  // A process that is limited is to have most of that for itself.
   constexpr std::uint64_t share = 4;
   const auto left = os::address_space_left();
   const std::uint64_t room = left ? *left / share : ~std::uint64_t{0};

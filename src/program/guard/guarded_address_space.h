@@ -22,13 +22,13 @@ namespace firebreak::guard {
 struct GuardedAddressSpaceSettings {
   /// Addresses without anything behind them, in sum.
   std::uint64_t guard_range_bytes_max = 512 * gib;
-  /// Of these around allocations, at first and whenever they have used up what there is.
+  /// Size of a piece around allocations, at first and whenever they have used up what there is.
   std::uint64_t piece_bytes = 8 * gib;
-  /// Behind each of these, guarded as well and given to nobody: where what lies around is not there to be
-  /// guarded.
+  /// Size of the part behind each of these, guarded as well and given to nobody: where what lies around is
+  /// not there to be guarded.
   std::uint64_t tail_bytes = 0;
-  /// And from the lowest address that the kernel allows up to here: where null plus an offset and truncated
-  /// pointers land.
+  /// End of the guarded part from the lowest address that the kernel allows: null plus an offset and
+  /// truncated pointers land there.
   std::uint64_t low_end = 4 * gib;
   /// Around all that, and around what the driver has placed itself.
   MarginSettings margins = {};
@@ -66,7 +66,7 @@ class GuardedAddressSpace {
   /// The program wants to reserve exactly these addresses: what was only around others is not in its way.
   /// Answers what that was, for come_back().
   std::vector<os::AddressRange> give_way(os::AddressRange wanted);
-  /// It did not get them.
+  /// Takes back what could not be had.
   void come_back(const std::vector<os::AddressRange>& margins);
 
   /// The process works in another of its address spaces from now on, and nothing asks the driver meanwhile.
@@ -78,7 +78,7 @@ class GuardedAddressSpace {
 
  private:
   Status add_piece(std::uint64_t size_bytes);
-  /// Where a reservation has most room around it; 0: anywhere.
+  /// Returns where a reservation has most room around it; 0: anywhere.
   CUdeviceptr find_room(std::uint64_t size_bytes) const;
   void lay_margins(os::AddressRange around);
   void lay_margin(os::AddressRange margin);

@@ -25,14 +25,14 @@ class Ledger {
   static Result<Ledger> create();
 
   void set_state(abi::GuardState state, const std::string& note);
-  /// Whether somebody outside hears strays.
+  /// True when somebody outside hears strays.
   bool is_heard() const { return page().heard.load(std::memory_order_acquire) != 0; }
 
-  /// Which allocating call of this process it was, from 1.
+  /// Notes an allocation; returns which allocating call of this process it was, from 1.
   std::uint64_t allocated(abi::GuardFunction function, std::uint64_t address, std::uint64_t size_bytes);
-  /// Where nobody allocated anything it counts as a call, and no more.
+  /// Notes a freeing. Where nobody allocated anything it counts as a call, and no more.
   void freed(std::uint64_t address);
-  /// All that begin in [begin, end), by one call.
+  /// Notes the freeing, by one call, of all that begin in [begin, end).
   void freed_within(std::uint64_t begin, std::uint64_t end);
 
   /// The guard ranges cover [begin, end) from now on, and in sum `guard_range_bytes`. False: the page has no
@@ -42,11 +42,11 @@ class Ledger {
   void uncovered(std::uint64_t begin, std::uint64_t end, std::uint64_t guard_range_bytes, Monotonic when);
   void set_guard_range_bytes(std::uint64_t bytes);
 
-  /// Where launches are counted; for one WorkLog.
+  /// Returns the place where launches are counted; for one WorkLog.
   abi::GuardWork& work() { return page().work; }
 
   int descriptor() const { return descriptor_.get(); }
-  /// In a child of fork(): the page is the parent's.
+  /// Closes it in a child of fork(): the page is the parent's.
   void close_descriptor() { descriptor_.reset(); }
 
  private:
@@ -62,8 +62,8 @@ class Ledger {
   os::Mapping mapping_;
   struct Books {
     std::mutex mutex;
-    std::map<std::uint64_t, std::size_t> slots;  ///< of what is alive, by address
-    std::deque<std::size_t> freed;               ///< in the order of their freeing
+    std::map<std::uint64_t, std::size_t> slots;  ///< slots of what is alive, by address
+    std::deque<std::size_t> freed;               ///< slots in the order of their freeing
   };
   std::unique_ptr<Books> books_ = std::make_unique<Books>();
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a tenant writes in its guard page, read as the outside reads it.
+// Tests of what a tenant writes in its guard page, read as the outside reads it.
 #include "program/guard/ledger.h"
 
 #include <gmock/gmock.h>
@@ -107,7 +107,8 @@ TEST_F(LedgerTest, CoversWhatItSaysAndNoMore) {
   EXPECT_EQ(view_.guard_range_bytes(), gib);
 }
 
-// As a tenant may write it: it is read in the agent, and the last moment plus one second is none.
+// The reservation is one as a tenant may write it: it is read in the agent, and the last moment plus one
+// second is none.
 TEST_F(LedgerTest, AReservationThatIsGivenBackAtTheEndOfTimeIsCovered) {
   EXPECT_TRUE(ledger_.covered(base, base + gib, gib));
   ledger_.uncovered(base, base + gib, gib, Monotonic::max());
@@ -118,7 +119,7 @@ TEST_F(LedgerTest, AReservationThatIsGivenBackIsCoveredNoLonger) {
   EXPECT_TRUE(ledger_.covered(base, base + gib, gib));
   EXPECT_TRUE(ledger_.covered(base + gib, base + 2 * gib, 2 * gib));
   ledger_.uncovered(base, base + gib, gib, now);
-  EXPECT_TRUE(view_.covers(base, now + Milliseconds(100)));  // of a stray before, it may be heard only then
+  EXPECT_TRUE(view_.covers(base, now + Milliseconds(100)));  // a stray of before may be heard only then
   EXPECT_FALSE(view_.covers(base, now + Milliseconds(1000)));
   EXPECT_TRUE(view_.covers(base + gib, now + Milliseconds(1000)));
   for (std::size_t n = 1; n < abi::guard_ranges_max; ++n) EXPECT_TRUE(ledger_.covered(base, base + 4096, 0));

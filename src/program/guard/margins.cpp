@@ -6,7 +6,7 @@
 namespace firebreak::guard {
 namespace {
 
-/// What the GPU maps at once: no margin shares any with a neighbour.
+/// Piece that the GPU maps at once: no margin shares any with a neighbour.
 constexpr std::uint64_t granule_bytes = 2 * mib;
 /// Windows begin and end with multiples of it, so that the next allocation's is seldom a new one.
 constexpr std::uint64_t window_bytes = 16 * gib;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Which free addresses around an allocation are to be guard ranges: where an index that is off by 32 bits,
-/// in either direction, still lands. Pure bookkeeping.
+/// Margins: the free addresses around an allocation that are to be guard ranges, where an index that is off
+/// by 32 bits, in either direction, still lands. Pure bookkeeping.
 #pragma once
 
 #include <cstddef>
@@ -15,14 +15,14 @@
 namespace firebreak::guard {
 
 struct MarginSettings {
-  /// To both sides of every allocation. A negative index of 32 bits times eight bytes is 16 GiB.
+  /// Reach to both sides of every allocation. A negative index of 32 bits times eight bytes is 16 GiB.
   std::uint64_t reach_bytes = 64 * gib;
-  /// No lower than this, and no higher than what a process can map.
+  /// Lowest and highest address: no higher than what a process can map.
   std::uint64_t lowest = 4 * gib;
   std::uint64_t highest = (std::uint64_t{1} << 47) - 4096;
-  /// In sum.
+  /// Largest sum.
   std::uint64_t bytes_max = 1024 * gib;
-  /// So many ranges; the largest come first.
+  /// Largest number of ranges; the largest come first.
   std::size_t ranges_max = 256;
 };
 
@@ -30,14 +30,15 @@ class Margins {
  public:
   explicit Margins(MarginSettings settings) : settings_(settings) {}
 
-  /// Whether all that `around` reaches has been looked at before.
+  /// True when all that `around` reaches has been looked at before.
   bool knows(os::AddressRange around) const;
-  /// What is to be laid around an allocation: whole 2 MiB between what is `taken`. Afterwards it is known.
+  /// Plans what is to be laid around an allocation: whole 2 MiB between what is `taken`. Afterwards it is
+  /// known.
   std::vector<os::AddressRange> plan(os::AddressRange around, std::span<const os::AddressRange> taken,
                                      std::uint64_t room_bytes);
-  /// It was laid; what was planned and is not laid is forgotten.
+  /// Notes that it was laid; what was planned and is not laid is forgotten.
   void laid(os::AddressRange margin);
-  /// What lies in the way of somebody who wants exactly these addresses; it is no margin any more.
+  /// Takes out what lies in the way of somebody who wants exactly these addresses; it is no margin any more.
   std::vector<os::AddressRange> give_way(os::AddressRange wanted);
 
   std::uint64_t bytes() const { return bytes_; }

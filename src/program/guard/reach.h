@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Who can reach which addresses of the program's own reservations: where nobody can, the guard ranges lie.
-/// Pure bookkeeping.
+/// Reach: who can reach which addresses of the program's own reservations; where nobody can, the guard ranges
+/// lie. Pure bookkeeping.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +19,13 @@ class Reach {
  public:
   /// The driver has set these rights.
   void note(os::AddressRange range, const CUmemAccessDesc& rights);
-  /// What was mapped there is gone, and all rights with it.
+  /// Forgets what was mapped there, and all rights with it.
   void forget(os::AddressRange range);
-  /// What of `range` nobody can reach, by address.
+  /// Returns the parts of `range` that nobody can reach, by address.
   std::vector<os::AddressRange> unreached_of(os::AddressRange range) const;
 
  private:
-  std::map<std::pair<int, int>, os::AddressSet> places_;  ///< by type and number
+  std::map<std::pair<int, int>, os::AddressSet> places_;  ///< places by type and number
 };
 
 }  // namespace firebreak::guard

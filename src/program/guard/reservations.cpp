@@ -8,8 +8,8 @@
 
 namespace firebreak::guard {
 
-/// Which parts of `range` are guarded: they lie in reservations of the program's that are guarded, and nobody
-/// can reach it.
+/// Returns which parts of `range` are guarded: they lie in reservations of the program's that are guarded,
+/// and nobody can reach it.
 std::vector<os::AddressRange> Guard::guarded_parts(os::AddressRange range) const {
   std::vector<os::AddressRange> parts;
   auto next = adopted_.upper_bound(range.begin);
@@ -95,7 +95,7 @@ CUresult Guard::set_access(CUdeviceptr begin, std::size_t size_bytes, const CUme
   CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
   if (open_all(parts)) result = driver_->cuMemSetAccess(begin, size_bytes, rights, count);
   for (std::size_t i = 0; result == CUDA_SUCCESS && i < count; ++i) reach_.note(range, rights[i]);
-  // All of it where the driver refused, what lost its last rights where it did not.
+  // Guards all of it again where the driver refused, and what lost its last rights where it did not.
   if (is_on()) close_all(guarded_parts(range));
   return result;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What a guarded program's user is told.
+/// Notices to a guarded program's user.
 #pragma once
 
 #include <string>

@@ -8,14 +8,14 @@
 
 namespace firebreak::guard {
 
-/// Between two small allocations of one slab there is no guard ranges; who strays from one into the other has
-/// not left the process's own memory.
+/// The slabs of small allocations. Between two of one slab there is no guard range; a program that strays
+/// from one into the other has not left its own memory.
 class Slabs {
  public:
-  /// As cuMemAlloc aligns.
+  /// Alignment of cuMemAlloc.
   static constexpr std::uint64_t alignment_bytes = 512;
 
-  /// More memory to give; it begins and ends with aligned addresses.
+  /// Adds memory to give; it begins and ends with aligned addresses.
   void add(std::uint64_t begin, std::uint64_t size_bytes);
   /// Empty: no slab has room.
   std::optional<std::uint64_t> take(std::uint64_t size_bytes);
@@ -32,7 +32,7 @@ class Slabs {
     std::uint64_t end = 0;
     std::map<std::uint64_t, std::uint64_t> taken;  ///< begin -> end
   };
-  std::map<std::uint64_t, Slab> slabs_;  ///< by begin
+  std::map<std::uint64_t, Slab> slabs_;  ///< slabs by begin
 };
 
 }  // namespace firebreak::guard

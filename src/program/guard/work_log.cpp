@@ -7,8 +7,8 @@
 namespace firebreak::guard {
 namespace {
 
-/// So many launches without a marker behind them fit into the driver's queue many times: the marker does not
-/// wait for room there.
+/// Number of launches without a marker behind them; so many fit into the driver's queue many times: the
+/// marker does not wait for room there.
 constexpr std::uint32_t unfinished_max = 64;
 
 }  // namespace
@@ -93,7 +93,7 @@ bool WorkLog::may_be_marked(const Owner& owner) const {
     case StreamKind::Blocking:
       return !legacy_used_;
     case StreamKind::PerThread:
-      break;  // only its own thread can reach it
+      break;  // its own thread alone can reach it
   }
   return false;
 }
@@ -134,7 +134,7 @@ std::vector<WorkLog::Due> WorkLog::unmarked() const {
   return unmarked;
 }
 
-/// No marker is under way there any more: those of before had ended with the stream's work.
+/// Markers are not under way there any more: those of before had ended with the stream's work.
 void WorkLog::ended(const Due& unmarked) { work_.done[unmarked.slot].store(unmarked.value); }
 
 void WorkLog::marked(const Due& due) { work_.launches[due.slot].marked.store(due.value); }

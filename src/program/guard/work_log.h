@@ -28,7 +28,8 @@ class WorkLog {
 
   /// Whoever counts, by any number of its own.
   using Thread = std::uintptr_t;
-  /// Where a thread counts its launches into that stream; null: there is no slot left, and the page says so.
+  /// Returns where a thread counts its launches into that stream; null: there is no slot left, and the page
+  /// says so.
   abi::GuardLaunches* slot(Thread thread, CUstream stream, StreamKind kind);
   /// Its slots are others' to take over.
   void thread_ended(Thread thread);
@@ -40,7 +41,7 @@ class WorkLog {
   void capture_begins() { work_.captures.fetch_add(1); }
   void capture_ends() { work_.captures.fetch_sub(1); }
   bool is_capturing() const { return work_.captures.load() != 0; }
-  /// Whether launches find no slot any more.
+  /// True when launches find no slot any more.
   bool is_full() const { return (work_.gaps.load() & abi::GuardWorkSlotsFull) != 0; }
 
   /// A marker to put: `value` into done[slot], behind what is in `stream` now.
@@ -72,7 +73,7 @@ class WorkLog {
     CUstream stream = nullptr;
     StreamKind kind = StreamKind::Independent;
     bool has_stream = false;
-    std::uint32_t done_before = 0;  ///< at the end of the last round
+    std::uint32_t done_before = 0;  ///< value at the end of the last round
   };
 
   bool is_idle(std::size_t slot) const;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a guarded process counts of its launches, read as the outside reads it.
+// Tests of what a guarded process counts of its launches, read as the outside reads it.
 #include "program/guard/work_log.h"
 
 #include <gmock/gmock.h>
@@ -32,7 +32,7 @@ class WorkLogTest : public testing::Test {
     begin(launches, kernel);
     launches->launched.store(launches->begun.load());
   }
-  /// What the driver does for a marker, and what the GPU does when it comes to it.
+  /// Plays what the driver does for a marker, and what the GPU does when it comes to it.
   void put_markers() {
     for (const WorkLog::Due& due : log_.due()) log_.marked(due);
   }
@@ -69,7 +69,7 @@ TEST_F(WorkLogTest, ALaunchIsKnownToRunFromItsMarkerOnAndToHaveEndedWithIt) {
   EXPECT_EQ(state(), LaunchState::Ended);
 }
 
-// As the legacy default stream beside streams that wait for it.
+// The stream is as the legacy default stream beside streams that wait for it.
 TEST_F(WorkLogTest, WhatMayHaveNoMarkerHasEndedOnceItsStreamWasFoundIdle) {
   auto* const launches = slot(nullptr, StreamKind::Legacy);
   log_.note_blocking_stream();
@@ -78,7 +78,7 @@ TEST_F(WorkLogTest, WhatMayHaveNoMarkerHasEndedOnceItsStreamWasFoundIdle) {
   EXPECT_EQ(state(), LaunchState::Unknown);
   const auto asked = log_.unmarked();
   ASSERT_THAT(asked, SizeIs(1));
-  launch(launches);  // after the question: the answer says nothing of it
+  launch(launches);  // this launch comes after the question: the answer says nothing of it
   log_.ended(asked.front());
   EXPECT_EQ(state(), LaunchState::Unknown);
   for (const auto& each : log_.unmarked()) log_.ended(each);
@@ -161,7 +161,7 @@ TEST_F(WorkLogTest, AStreamThatIsGoneLeavesItsSlotWhenItsWorkHasEnded) {
   for (const WorkLog::Due& due : log_.due_of(stream(1))) log_.marked(due);
   log_.stream_gone(stream(1));
   EXPECT_EQ(state(), LaunchState::Running);
-  EXPECT_NE(slot(stream(1)), launches);  // another one, by the same handle
+  EXPECT_NE(slot(stream(1)), launches);  // the stream is another one, by the same handle
   reach(launches, 1);
   EXPECT_EQ(state(), LaunchState::Ended);
   EXPECT_EQ(slot(stream(3)), launches);

@@ -48,26 +48,26 @@ class DriverCopy {
   /// environment in place of the process's. ResourceExhausted: there are as many as there may be.
   /// Unsupported: Linux forbids this process what a throw needs.
   static Result<std::unique_ptr<DriverCopy>> load(const std::string& library, Variables variables);
-  /// What was not thrown away stays, for good.
+  /// Leaves what was not thrown away, for good.
   ~DriverCopy();
   DriverCopy(const DriverCopy&) = delete;
   DriverCopy& operator=(const DriverCopy&) = delete;
 
   /// Null: it has none of that name.
   void* symbol(const char* name) const { return library_.symbol(name); }
-  /// What it finds in its environment from now on. It asks for none meanwhile.
+  /// Sets what it finds in its environment from now on. It asks for none meanwhile.
   void set_variables(Variables variables) { taken_.answers.variables = std::move(variables); }
   TakenCounts counts() const;
   /// Its descriptors of the device of that name.
   std::vector<int> descriptors_of(const std::string& device) const {
     return taken_.descriptors.of_file(device);
   }
-  /// What it has opened and given to somebody: that is not its own any more.
+  /// Lets go of a descriptor that it has opened and given to somebody: that is not its own any more.
   void let_go(int descriptor) { taken_.descriptors.remove(descriptor); }
   /// A thread of ours that is inside the copy, and ends with it as its own do. ResourceExhausted: there is no
   /// thread.
   Status start_thread(std::function<void()> run);
-  /// What it wants done at the process's end. Once.
+  /// Runs what it wants done at the process's end. Once.
   void run_exits();
 
   /// Whatever state it is in. No thread of the program's is inside one of its calls. Runs none of its code

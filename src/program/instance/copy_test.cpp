@@ -33,7 +33,7 @@ std::size_t lines_of(const std::string& text) {
   return static_cast<std::size_t>(std::ranges::count(text, '\n'));
 }
 
-/// What greedy_begin() starts.
+/// Number of threads that greedy_begin() starts.
 constexpr int started_threads = 6;
 
 class Copy : public testing::Test {
@@ -149,7 +149,7 @@ TEST_F(Copy, WhatAThreadHasOfOneThatIsGoneIsForgotten) {
   while (!has_value) std::this_thread::yield();
   EXPECT_TRUE(copy->throw_away().is_gone);
   may_end = true;
-  user.join();  // what would run now is not there
+  user.join();  // a handler that would run now is not there
 }
 
 constinit std::atomic<bool> is_called_back{false};
@@ -197,7 +197,8 @@ TEST_F(Copy, TheSignalStaysThePrograms) {
 TEST_F(Copy, ANumberThatIsAnotherFilesByNowStaysOpen) {
   const auto copy = load();
   const int number = function<int(const char*)>(*copy, "greedy_open")("/dev/null");
-  ASSERT_EQ(::close(number), 0);  // as a program that closes whatever it does not know
+  ASSERT_EQ(::close(number), 0);  // the number is closed, as by a program that closes whatever it does not
+                                  // know
   ASSERT_EQ(::open("/dev/zero", O_RDONLY), number);
   EXPECT_TRUE(copy->throw_away().is_gone);
   EXPECT_NE(::fcntl(number, F_GETFD), -1);

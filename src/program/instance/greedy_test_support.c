@@ -66,8 +66,8 @@ static void* wait_without_signals(void* unused) {
   return unused;
 }
 
-/// These two leave a condition with a waiter whose mutex is somebody else's for good: the C library's own way out of
-/// pthread_cond_wait() takes that mutex again.
+/// The two threads leave a condition with a waiter whose mutex is somebody else's for good: the C library's
+/// own way out of pthread_cond_wait() takes that mutex again.
 static pthread_mutex_t guarded = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t told = PTHREAD_COND_INITIALIZER;
 static int has_waiter;
@@ -99,9 +99,9 @@ int greedy_begin(void) {
   char* anonymous = mmap(NULL, 4 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (anonymous == MAP_FAILED) abort();
   memset(anonymous, 1, 4 << 20);
-  munmap(anonymous + (1 << 20), 1 << 20);  // in the middle
-  void* (*const all[])(void*) = {&wait_for_events, &wait_for_word, &take_and_give, &wait_without_signals,
-                               &wait_for_condition, &keep_mutex};
+  munmap(anonymous + (1 << 20), 1 << 20);  // the hole is in the middle
+  void* (*const all[])(void*) = {&wait_for_events,      &wait_for_word,      &take_and_give,
+                                 &wait_without_signals, &wait_for_condition, &keep_mutex};
   int started = 0;
   for (unsigned i = 0; i < sizeof all / sizeof *all; i++) {
     pthread_t thread;
@@ -114,7 +114,7 @@ int greedy_begin(void) {
 void greedy_set_value(void) { pthread_setspecific(key, &ended_values); }
 int greedy_ended_values(void) { return ended_values; }
 const char* greedy_variable(const char* name) { return getenv(name); }
-/// As one that looks for newer functions than it was built with.
+/// Opens as a library that looks for newer functions than it was built with.
 int greedy_open_event(void) {
   int (*make)(unsigned int, int) = NULL;
   *(void**)&make = dlvsym(RTLD_DEFAULT, "eventfd", "GLIBC_2.7");
@@ -129,7 +129,7 @@ static void* call_back(void* unused) {
   while (1) pause();
   return unused;
 }
-/// On a thread of its own.
+/// Calls back on a thread of its own.
 void greedy_call_back(void (*function)(void)) {
   pthread_t thread;
   called_back = function;

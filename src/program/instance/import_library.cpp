@@ -17,7 +17,7 @@ constexpr std::size_t jump_ends_at = 10;
 
 std::size_t rounded_up(std::size_t size_bytes, std::size_t to) { return (size_bytes + to - 1) / to * to; }
 
-/// What the linker reads, with the jumps, and behind it on pages of its own what it writes to.
+/// Writes what the linker reads, with the jumps, and behind it on pages of its own what it writes to.
 class Writer {
  public:
   Writer(std::span<const ExportedFunction> functions, std::span<const ExportedWord> words,
@@ -86,7 +86,7 @@ class Writer {
         segment(PT_LOAD, PF_R | PF_X, 0, read_only_end_, page_bytes),
         segment(PT_LOAD, PF_R | PF_W, dynamic_at_, bytes_.size(), page_bytes),
         segment(PT_DYNAMIC, PF_R | PF_W, dynamic_at_, words_at_, 8),
-        segment(PT_GNU_STACK, PF_R | PF_W, 0, 0, 16)};  // without it all stacks would become executable
+        segment(PT_GNU_STACK, PF_R | PF_W, 0, 0, 16)};  // stacks would all become executable without it
     put(sizeof(Elf64_Ehdr), segments);
   }
 
@@ -96,7 +96,7 @@ class Writer {
       Elf64_Sym symbol{};
       symbol.st_name = names_[i];
       symbol.st_info = ELF64_ST_INFO(STB_GLOBAL, is_function ? STT_FUNC : STT_OBJECT);
-      symbol.st_shndx = 1;  // of no meaning to the linker, but that it is not undefined
+      symbol.st_shndx = 1;  // the number has no meaning to the linker, but that it is not undefined
       symbol.st_value = is_function ? jumps_at_ + i * jump.size()
                                     : words_at_ + (i - functions_.size()) * sizeof(std::uint64_t);
       symbol.st_size = is_function ? jump.size() : sizeof(std::uint64_t);

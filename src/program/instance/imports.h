@@ -10,9 +10,9 @@
 
 namespace firebreak::instance {
 
-/// What a function takes, or what else is done with it.
+/// The thing that a function takes, or what else is done with it.
 enum class Import {
-  Memory,       ///< from the copy's own arena, which goes at once
+  Memory,       ///< memory from the copy's own arena, which goes at once
   Mapping,      ///< noted, and unmapped
   Descriptor,   ///< noted, and closed
   Stream,       ///< likewise, with the C library's memory for it
@@ -20,7 +20,7 @@ enum class Import {
   Key,          ///< noted, and deleted; nothing more is done at a thread's end
   Exit,         ///< noted, run at the process's end while the copy is there, and forgotten
   Environment,  ///< the answers of this instance; nothing is taken
-  Linker,       ///< what the copy may load: its debugger is a copy of its own, and goes with it
+  Linker,       ///< libraries that the copy may load: its debugger is a copy of its own, and goes with it
   Signals,      ///< the one that ends threads is never blocked
   Locked,  ///< the C library's own; whoever is inside holds a lock of the process's, and is not ended there
 };
@@ -28,7 +28,7 @@ enum class Import {
 struct ImportRow {
   std::string_view name;
   Import what;
-  /// What the linker is to find, for the copy at that place.
+  /// Returns what the linker is to find, for the copy at that place.
   const void* (*entry)(std::size_t place);
   /// The same for the driver's debugger; null: that one.
   const void* (*entry_of_debugger)(std::size_t place) = nullptr;

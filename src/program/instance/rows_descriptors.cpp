@@ -138,7 +138,7 @@ ssize_t receive(Taken& taken, int fd, msghdr* message, int flags) {
 
 int make_temporary(Taken& taken, char* path) { return noted(taken, ::mkstemp(path)); }
 
-/// What it makes in this way, too, is the copy's.
+/// Descriptors that it makes in this way are the copy's, too.
 long system_call(Taken& taken, long number, long first, long second, long third, long fourth, long fifth,
                  long sixth) {
   const long result = ::syscall(number, first, second, third, fourth, fifth, sixth);
@@ -150,7 +150,7 @@ long system_call(Taken& taken, long number, long first, long second, long third,
 int make_memory_file(Taken& taken, const char* name, unsigned int flags) {
   return noted(taken, static_cast<int>(::syscall(SYS_memfd_create, name, flags)));
 }
-/// As the C library has it: a file on the tmpfs that is there for it.
+/// Opens as the C library does: a file on the tmpfs that is there for it.
 int open_shared_memory(Taken& taken, const char* name, int flags, mode_t mode) {
   while (*name == '/') ++name;
   return noted(taken,

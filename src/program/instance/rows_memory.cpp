@@ -22,7 +22,7 @@ std::uintptr_t number(const void* address) { return reinterpret_cast<std::uintpt
 /// The window's placeholder. The first copy that asks for one makes it, for all and for good.
 constinit std::atomic<bool> window_is_kept{false};
 
-/// Whether somebody asks for a placeholder inside the window, whatever for.
+/// True when somebody asks for a placeholder inside the window, whatever for.
 bool is_placeholder(const void* address, int fd, int protection, int flags) {
   return fd == -1 && protection == PROT_NONE && (flags & MAP_FIXED) == 0 && is_in_window(number(address));
 }
@@ -42,7 +42,7 @@ void* allocate(Taken& taken, std::size_t size_bytes) {
   return or_no_memory(taken.memory.allocate(size_bytes));
 }
 
-/// What the C library itself has allocated for the driver, as a line that it read, is the process's.
+/// Memory that the C library itself has allocated for the driver, as a line that it read, is the process's.
 void give(Taken& taken, void* memory) {
   if (memory == nullptr) return;
   taken.memory.holds(memory) ? taken.memory.give(memory) : std::free(memory);

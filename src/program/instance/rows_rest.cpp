@@ -20,8 +20,8 @@ bool is_debugger(const char* file) {
   return path.substr(path.rfind('/') + 1).starts_with(debugger_name);
 }
 
-/// What a name that is asked for later leads to, where it has a row: NVIDIA's driver looks pipe2(), eventfd()
-/// and others up by name and version (H200, driver 580.159.04: nine descriptors).
+/// Returns what a name that is asked for later leads to, where it has a row: NVIDIA's driver looks pipe2(),
+/// eventfd() and others up by name and version (H200, driver 580.159.04: nine descriptors).
 void* row_for(const Taken& taken, const char* name, void* found) {
   if (found == nullptr) return nullptr;
   std::size_t place = 0;

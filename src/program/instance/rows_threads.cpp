@@ -14,8 +14,8 @@ int start_thread(Taken& taken, pthread_t* id, const pthread_attr_t* attributes, 
 int join_thread(Taken& taken, pthread_t id, void** result) { return taken.threads.join(id, result); }
 int detach_thread(Taken& taken, pthread_t id) { return taken.threads.detach(id); }
 
-/// Of the program's threads as well, whose signal it is not: while it is blocked it does nothing, and inside
-/// a driver nobody sends it.
+/// Serves the program's threads as well, whose signal it is not: while it is blocked it does nothing, and
+/// inside a driver nobody sends it.
 int set_mask(Taken&, int how, const sigset_t* set, sigset_t* before) {
   if (set == nullptr || how == SIG_UNBLOCK || Held::thread() == nullptr)
     return ::pthread_sigmask(how, set, before);
@@ -52,7 +52,7 @@ int on_exit_with(Taken& taken, void (*action)(int, void*), void* argument) {
 /// A library that is unloaded asks for this. Nothing of the driver's runs once more.
 void run_exits_of(Taken&, void*) {}
 
-/// What a thread has for itself stays until the copy goes.
+/// Values that a thread has for itself stay until the copy goes.
 int at_thread_exit(Taken&, void (*)(void*), void*, void*) { return 0; }
 
 /// A child of fork() has nothing of a copy, and touches nothing of it.

@@ -144,8 +144,8 @@ void TakenDescriptors::give_back() {
 
 namespace {
 
-/// What one key's values want done at a thread's end. The C library says to nobody which key it was, so each
-/// has a function of its own.
+/// The action that one key's values want done at a thread's end. The C library says to nobody which key it
+/// was, so each has a function of its own.
 struct Ending {
   std::atomic<bool> is_taken{false};
   std::atomic<void (*)(void*)> destroy{nullptr};
@@ -182,7 +182,7 @@ std::optional<std::size_t> take_ending(void (*destroy)(void*)) {
 
 }  // namespace
 
-/// Without a place for what is to be done, values stay until the copy goes.
+/// Values stay until the copy goes where there is no place for what is to be done.
 int TakenKeys::add(pthread_key_t* key, void (*destroy)(void*)) {
   const auto ending = destroy == nullptr ? std::nullopt : take_ending(destroy);
   const int result = ::pthread_key_create(key, ending ? end_value_at[*ending] : nullptr);

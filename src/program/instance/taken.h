@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/// All that one copy of a driver has taken from its process, by what it is: known when it happens, so that
-/// nothing is found by comparing before with after. imports.cpp has a row for each function that takes
-/// something.
+/// The things that one copy of a driver has taken from its process, by what they are: known when it happens,
+/// so that nothing is found by comparing before with after. imports.cpp has a row for each function that
+/// takes something.
 #pragma once
 
 #include <pthread.h>
@@ -40,7 +40,7 @@ class TakenMappings {
   void cut(std::uintptr_t begin, std::uintptr_t end);
 
   mutable std::mutex mutex_;
-  std::map<std::uintptr_t, std::uintptr_t> ends_;  ///< by begin
+  std::map<std::uintptr_t, std::uintptr_t> ends_;  ///< ends by begin
 };
 
 /// Descriptors that a copy has opened, and streams of the C library's on them. Thread safe.
@@ -51,7 +51,7 @@ class TakenDescriptors {
   void remove(int number);
   void add_stream(std::FILE* stream);
   void remove_stream(std::FILE* stream);
-  /// Those of the device of that name, or of what the software GPU has in its place.
+  /// Returns those of the device of that name, or of what the software GPU has in its place.
   std::vector<int> of_file(const std::string& file) const;
   std::size_t count() const;
   /// Closes all of them: channels first, so that they are gone soonest. A number that is another file's by
@@ -77,18 +77,18 @@ class TakenDescriptors {
 /// safe.
 class TakenKeys {
  public:
-  /// As pthread_key_create and pthread_key_delete.
+  /// These do what pthread_key_create and pthread_key_delete do.
   int add(pthread_key_t* key, void (*destroy)(void*));
   int remove(pthread_key_t key);
-  /// From now on nothing runs at a thread's end. False: something runs still when that time is over.
+  /// Lets nothing run at a thread's end from now on. False: something runs still when that time is over.
   bool give_back(Nanoseconds longest);
 
  private:
   std::mutex mutex_;
-  std::vector<std::pair<pthread_key_t, std::size_t>> keys_;  ///< with the place of what is to be done
+  std::vector<std::pair<pthread_key_t, std::size_t>> keys_;  ///< keys with the place of what is to be done
 };
 
-/// What a copy wants done at the process's end, in the order of asking. Thread safe.
+/// The actions that a copy wants done at the process's end, in the order of asking. Thread safe.
 class TakenExits {
  public:
   void add(std::function<void()> action);
@@ -101,11 +101,11 @@ class TakenExits {
   std::vector<std::function<void()>> actions_;
 };
 
-/// What a copy is answered in place of what its process has.
+/// The answers that a copy gets in place of what its process has.
 struct Answers {
-  /// Of the environment.
+  /// Variables of the environment.
   std::vector<std::pair<std::string, std::string>> variables;
-  /// Behind the name of the socket by which a driver says that it is there.
+  /// Suffix of the name of the socket by which a driver says that it is there.
   std::string socket_suffix;
 };
 
@@ -123,18 +123,18 @@ struct Taken {
   void* library = nullptr;
   std::atomic<void*> debugger{nullptr};
   std::function<void*(const char* file)> load_debugger;
-  std::atomic<int> references{0};  ///< of the driver to its own library, by dlopen()
+  std::atomic<int> references{0};  ///< references of the driver to its own library, by dlopen()
   /// `environ` of its own.
   std::vector<std::string> environment;
   std::vector<char*> environment_words;
 };
 
-/// Of those that a process can have at once.
+/// Largest number that a process can have at once.
 inline constexpr std::size_t places_max = 16;
 
-/// What the copy at that place has taken; while it is loaded.
+/// Returns what the copy at that place has taken; while it is loaded.
 Taken& taken_at(std::size_t place);
-/// Whether there is one at that place.
+/// True when there is one at that place.
 bool is_taken(std::size_t place);
 
 /// A place that nobody has, for a copy that is loaded next. Null: all are taken.

@@ -17,7 +17,7 @@ namespace {
 
 constinit thread_local CopyThread* own = nullptr;
 
-/// What the signal did before a throw, for threads that are no copy's. Of throwing.
+/// The action of the signal before a throw, for threads that are no copy's. Guarded by throwing.
 struct sigaction before {};
 constinit std::mutex throwing;
 
@@ -31,12 +31,12 @@ void take_back(int number, siginfo_t* info, void* context) {
     }
     return;
   }
-  if (!thread->is_inside.load() || thread->held.load() != 0) return;  // it looks itself as it leaves
+  if (!thread->is_inside.load() || thread->held.load() != 0) return;  // the thread looks itself as it leaves
   __builtin_longjmp(thread->beginning, 1);
 }
 
-/// For as long as threads are ended the signal is ours. Where one of them may still get it, it stays so: what
-/// Linux does of itself would end the process.
+/// Makes the signal ours for as long as threads are ended. Where one of them may still get it, it stays so:
+/// what Linux does of itself would end the process.
 class SignalTaken {
  public:
   SignalTaken() {
@@ -110,7 +110,7 @@ int Threads::start(pthread_t* id, const pthread_attr_t* attributes, void* (*run)
   pthread_attr_t plain;
   ::pthread_attr_init(&plain);
   const pthread_attr_t* used = attributes == nullptr ? &plain : attributes;
-  // All are ours to join, so that nothing of one is left when it is known to have ended.
+  // Threads are ours to join, so that nothing of one is left when it is known to have ended.
   if (detached == PTHREAD_CREATE_DETACHED)
     ::pthread_attr_setdetachstate(const_cast<pthread_attr_t*>(used), PTHREAD_CREATE_JOINABLE);
   const int result = ::pthread_create(&thread.id, used, &Threads::begin, &thread);
@@ -126,7 +126,7 @@ int Threads::start(pthread_t* id, const pthread_attr_t* attributes, void* (*run)
   return 0;
 }
 
-/// What nobody will join.
+/// Forgets threads that nobody will join.
 void Threads::forget_ended() {
   std::erase_if(all_, [](CopyThread& thread) {
     if (thread.is_joinable || thread.is_over.load() == 0) return false;
@@ -135,7 +135,7 @@ void Threads::forget_ended() {
   });
 }
 
-/// It waits for a word of ours, so that whoever waits can be ended.
+/// Waits for a word of ours, so that whoever waits can be ended.
 int Threads::join(pthread_t id, void** result) {
   const std::atomic<std::uint32_t>* is_over = nullptr;
   Held::enter();

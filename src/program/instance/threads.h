@@ -22,12 +22,12 @@ struct CopyThread {
   void* (*run)(void*) = nullptr;
   void* argument = nullptr;
   pthread_t id{};
-  std::atomic<pid_t> number{0};        ///< as Linux has it; 0: it has not begun
-  std::atomic<std::uint32_t> held{0};  ///< not 0: it is inside what must not be left half done; its own
+  std::atomic<pid_t> number{0};        ///< number in Linux; 0: it has not begun
+  std::atomic<std::uint32_t> held{0};  ///< its own count; not 0: it is inside what must not be left half done
   std::atomic<bool> must_end{false};
-  std::atomic<bool> is_inside{false};     ///< between its beginning and its end: it can be taken back
-  std::atomic<std::uint32_t> is_over{0};  ///< it runs no more code but the C library's last
-  bool is_joinable = true;                ///< of the mutex of its Threads, as the next
+  std::atomic<bool> is_inside{false};     ///< true between its beginning and its end: it can be taken back
+  std::atomic<std::uint32_t> is_over{0};  ///< the thread runs no more code but the C library's last
+  bool is_joinable = true;                ///< guarded by the mutex of its Threads, as the next
   bool is_awaited = false;                ///< somebody joins it
   /// Place to which the thread is taken back. It is the compiler's jump and not siglongjmp(): that one runs
   /// the C library's handlers of cancellation, of which the one of pthread_cond_wait() waits for the mutex,
@@ -35,9 +35,9 @@ struct CopyThread {
   void* beginning[5];
 };
 
-/// While one lives, the calling thread is not ended, if it is one of a copy's: it holds something of the
-/// process's, as a lock of the C library's. Whoever was to be ended meanwhile is so by leave(), which does
-/// not return then.
+/// Keeps the calling thread from being ended while this lives, if it is one of a copy's: it holds something
+/// of the process's, as a lock of the C library's. A thread that was to be ended meanwhile is ended by
+/// leave(), which does not return then.
 class Held {
  public:
   static void enter();
@@ -53,7 +53,7 @@ class Threads {
   Threads(const Threads&) = delete;
   Threads& operator=(const Threads&) = delete;
 
-  /// As pthread_create, pthread_join and pthread_detach.
+  /// These do what pthread_create, pthread_join and pthread_detach do.
   int start(pthread_t* id, const pthread_attr_t* attributes, void* (*run)(void*), void* argument);
   int join(pthread_t id, void** result);
   int detach(pthread_t id);
@@ -64,8 +64,8 @@ class Threads {
   /// again.
   bool end_all(Nanoseconds longest);
 
-  /// That a thread of this process can be ended so; asked once, by ending one. Unsupported: Linux forbids a
-  /// part of it.
+  /// Checks that a thread of this process can be ended so; asked once, by ending one. Unsupported: Linux
+  /// forbids a part of it.
   static Status check_whether_allowed();
   /// The signal that ends a thread. The program may use it as well.
   static int signal();

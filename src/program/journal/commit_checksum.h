@@ -9,13 +9,13 @@
 
 namespace firebreak::journal {
 
-/// Of the entry but its checksum, and its payload.
+/// Returns the checksum of the entry but its checksum, and of its payload.
 std::uint64_t checksum_of(const abi::JournalEntry& entry, std::span<const std::byte> payload);
 
-/// Of the mark but its checksum.
+/// Returns the checksum of the mark but its checksum.
 std::uint64_t checksum_of(const abi::ImageMark& mark);
 
-/// Which block, of which epoch, and as of which step.
+/// The place of a block: which one, of which epoch, and as of which step.
 struct BlockPlace {
   std::uint64_t epoch;
   std::uint64_t next_step;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What one commit carries, and how it lies in a journal's payload. Pure.
+/// The content of one commit, and how it lies in a journal's payload. Pure.
 #pragma once
 
 #include <firebreak/firebreak.h>
@@ -27,13 +27,13 @@ struct NewState {
 /// InvalidArgument: what is wrong with it.
 Status check(const NewState& state);
 
-/// Of a state that check() accepts.
+/// Returns the size for a state that check() accepts.
 std::size_t payload_bytes_of(const NewState& state);
 void write_payload(const NewState& state, std::span<std::byte> payload);
 /// The size of the state after it; `before` is that without it.
 std::size_t state_bytes_after(const NewState& state, std::size_t before);
 
-/// Some bytes of the state, in a payload.
+/// A change: some bytes of the state, in a payload.
 struct Change {
   std::size_t offset = 0;
   std::span<const std::byte> bytes;
@@ -46,7 +46,7 @@ class ChangeReader {
   ChangeReader(std::span<const std::byte> payload, std::size_t state_bytes)
       : left_(payload), state_bytes_(state_bytes) {}
   std::optional<Change> next();
-  /// Once next() gave nothing: whether all of the payload was changes.
+  /// True, once next() gave nothing, when all of the payload was changes.
   bool at_end() const { return left_.empty(); }
 
  private:

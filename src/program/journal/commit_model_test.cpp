@@ -49,7 +49,7 @@ class History {
     }
   }
 
-  /// What a successor would find now.
+  /// Checks what a successor would find now.
   void check() {
     ++checks_;
     const auto found = recover(shared_, epoch_ + 1);
@@ -142,7 +142,7 @@ class History {
     append(NewState::of(std::span<const fb_change>(changes)), after);
   }
 
-  /// Any number of those who are to take over never get to it, or die on the way into office.
+  /// Fails over; any number of those who are to take over never get to it, or die on the way into office.
   void fail_over() {
     const bool is_bad_day = random_.once_in(4);
     for (;;) {
@@ -223,7 +223,7 @@ class History {
   TestRandom random_;
   os::Mapping mapping_ = std::move(os::Mapping::anonymous(sizeof(abi::SharedMemory)).value());
   abi::SharedMemory& shared_ = *mapping_.as<abi::SharedMemory>();
-  std::uint64_t epoch_ = 0;      ///< of the process that was promoted last
+  std::uint64_t epoch_ = 0;      ///< epoch of the process that was promoted last
   std::size_t office_ = 0;       ///< the journal of the last that took over
   std::uint64_t published_ = 0;  ///< the GPU was told of all steps before
   std::vector<Bytes> steps_;     ///< the state before each step

@@ -121,7 +121,7 @@ Result<std::vector<std::byte>> first_state(const abi::CommitJournal& journal, co
   return std::move(image.state());
 }
 
-/// What was queued behind says how far the GPU was seen to be.
+/// Entries that were queued behind say how far the GPU was seen to be.
 Status check_counter(const abi::CommitJournal& journal, std::uint64_t epoch, std::uint64_t next_step) {
   for (std::uint64_t step = next_step; step < next_step + abi::journal_entries; ++step) {
     const auto entry = read_entry(journal, epoch, step);
@@ -179,8 +179,8 @@ struct InOffice {
   abi::ImageMark mark;
 };
 
-/// Whose term of office began last. Its marks are written before its area says so, and one of the two is
-/// whole at any time, or was never written.
+/// Finds the area whose term of office began last. Its marks are written before its area says so, and one of
+/// the two is whole at any time, or was never written.
 Result<std::optional<InOffice>> find_newest(const abi::SharedMemory& shared) {
   std::optional<InOffice> newest;
   for (std::size_t at = 0; at < abi::commit_areas; ++at) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What a promoted standby finds in the commit journals.
+/// Finds what a promoted standby needs in the commit journals.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace firebreak::journal {
 struct Recovered {
   std::uint64_t next_step = 0;  ///< 0: nothing was committed
   std::vector<std::byte> state;
-  std::optional<std::size_t> journal = {};  ///< in which it was found
+  std::optional<std::size_t> journal = {};  ///< journal in which it was found
 };
 
 /// The forward state for the process that becomes active in `epoch`: that of whoever was in office last, in

@@ -30,7 +30,8 @@ CommitWriter::CommitWriter(abi::SharedMemory& shared, std::size_t journal, std::
   for (auto* word : {&area_.heartbeats_queued, &area_.heartbeats_done}) stores_.in_order(*word, 0);
   for (auto* word : {&area_.first_step, &area_.queued_step, &area_.next_step})
     stores_.in_order(*word, next_step_);
-  // Until here the journal is its former owner's. Both marks, so that no damage to one hides who has it now.
+  // The journal is its former owner's until here. Both marks are written, so that no damage to one hides who
+  // has it now.
   move_mark();
   move_mark();
   stores_.in_order(area_.term, epoch_ + 1);
@@ -92,7 +93,8 @@ void CommitWriter::fold(std::size_t entries, Eagerness eagerness) {
       continue;
     }
     if (is_last && queued(folded_).kind == abi::EntryKind::Whole && eagerness == Eagerness::Later) break;
-    // Before the image is touched, whoever recovers has to know that it is not the state before this entry.
+    // A recovering process has to know, before the image is touched, that it is not the state before this
+    // entry.
     if (skipped) move_mark();
     skipped = false;
     fold_oldest();
@@ -125,7 +127,8 @@ void CommitWriter::fold_whole(const Queued& entry) {
   copy_to_image(0, image_.size());
 }
 
-/// All sums before all bytes: a block that is found half written then has the sum that it is to have.
+/// Sums are all written before all bytes: a block that is found half written then has the sum that it is to
+/// have.
 void CommitWriter::fold_changes(const Queued& entry) {
   const std::size_t before = image_.size();
   (void)apply_payload(entry.kind, payload_of(entry), entry.state_bytes, image_);
@@ -151,7 +154,7 @@ void CommitWriter::sum_block(std::size_t block) {
   auto& sums = journal_.sums[block];
   if (block == blocks_.size()) {
     blocks_.emplace_back();
-    stores_.in_order(sums[0].next_step, 0);  // what a former owner left
+    stores_.in_order(sums[0].next_step, 0);  // the word is what a former owner left
     stores_.in_order(sums[0].hash, 0);
   } else if (blocks_[block].touched_in == image_next_step_) {
     return;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What an active publishes, in a journal of its own. Writes to the shared memory and reads nothing there
-/// but the GPU's counter: what it needs later it keeps for itself, so that whatever others do to the shared
-/// memory neither harms this process nor passes for its work.
+/// Publishes what an active commits, in a journal of its own. Writes to the shared memory and reads nothing
+/// there but the GPU's counter: what it needs later it keeps for itself, so that whatever others do to the
+/// shared memory neither harms this process nor passes for its work.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@
 
 namespace firebreak::journal {
 
-/// For one thread.
+/// Writes commits. For one thread.
 class CommitWriter {
  public:
   /// Takes office: begins a journal where nobody else is, and puts what was recovered there, so that the next
@@ -35,8 +35,8 @@ class CommitWriter {
   /// Takes back what was appended last, which the GPU has not been told of.
   void retract();
 
-  /// Every few commits folds what the GPU has passed, up to `fold_at_most` entries, so that most commits only
-  /// append. Puts off what a later whole state may make needless.
+  /// Folds, every few commits, what the GPU has passed, up to `fold_at_most` entries, so that most commits
+  /// only append. Puts off what a later whole state may make needless.
   void fold_some();
   void fold_all() { fold(abi::journal_entries, Eagerness::Now); }
   static constexpr std::size_t fold_every = 4;
@@ -51,7 +51,7 @@ class CommitWriter {
     std::size_t state_bytes;
     std::size_t state_bytes_before;
   };
-  /// Which of a block's two sums holds, and the last step that touched it.
+  /// The state of a block: which of its two sums holds, and the last step that touched it.
   struct Block {
     std::uint64_t touched_in = 0;
     unsigned int current = 0;
@@ -77,15 +77,15 @@ class CommitWriter {
   std::uint64_t epoch_;
   SharedStores stores_;
   std::uint64_t next_step_;
-  std::uint64_t folded_;           ///< as the mark's next_step
-  std::uint64_t image_next_step_;  ///< as the mark's
-  std::size_t state_bytes_;        ///< after the newest entry
+  std::uint64_t folded_;           ///< next_step of the mark
+  std::uint64_t image_next_step_;  ///< image_next_step of the mark
+  std::size_t state_bytes_;        ///< size after the newest entry
   unsigned int next_mark_;
   PayloadSpace space_{abi::payload_bytes_max};
   std::array<Queued, abi::journal_entries> queued_{};
-  std::vector<std::byte> payloads_;  ///< of what is queued, at the same places as in the journal
-  std::vector<std::byte> image_;     ///< what the journal's image should be
-  std::vector<Block> blocks_;        ///< of the image; those that had a sum in this epoch
+  std::vector<std::byte> payloads_;  ///< payloads of what is queued, at the same places as in the journal
+  std::vector<std::byte> image_;     ///< image that the journal should have
+  std::vector<Block> blocks_;        ///< blocks of the image; those that had a sum in this epoch
 };
 
 }  // namespace firebreak::journal

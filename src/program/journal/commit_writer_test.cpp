@@ -239,7 +239,7 @@ TEST_F(CommitJournalTest, DamageToTheImageIsNotHealedByLaterCommits) {
   gpu_catches_up();
   writer->fold_all();
   journal().image[100] ^= std::byte{1};
-  change(1, "z");  // in the same block
+  change(1, "z");  // changed in the same block
   gpu_catches_up();
   writer->fold_all();
   const auto found = recover_next();
@@ -258,7 +258,7 @@ TEST_F(CommitJournalTest, ACounterThatCannotBeIsNoticed) {
   change(0, "s");
   gpu_catches_up();
   change(0, "S");
-  area().next_step.store(1);  // not folded yet, and the newest entry knows better
+  area().next_step.store(1);  // the step is not folded yet, and the newest entry knows better
   EXPECT_EQ(recover_next().error().message, "the GPU's step counter is 1, and was 2 before");
   area().next_step.store(~std::uint64_t{0});
   EXPECT_THAT(recover_next().error().message, HasSubstr("step counter is"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Which steps are in an image, and whose they are, as its journal's two marks say.
+/// Reads which steps are in an image, and whose they are, as its journal's two marks say.
 #pragma once
 
 #include <optional>
@@ -12,7 +12,7 @@ namespace firebreak::journal {
 struct MarksFound {
   std::optional<abi::ImageMark> newest;
   bool has_blank = false;      ///< one that was never written
-  unsigned int free_slot = 0;  ///< to be written next: not the newest
+  unsigned int free_slot = 0;  ///< slot to be written next: not the newest
 };
 
 MarksFound read_marks(const abi::CommitJournal& journal);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Where the payloads of queued commits lie: a queue of pieces. Pure.
+/// The space of queued commits' payloads: a queue of pieces. Pure.
 #pragma once
 
 #include <cstddef>
@@ -8,14 +8,15 @@
 
 namespace firebreak::journal {
 
-/// While little is queued it stays within the first `warm_bytes`, which the processor's caches hold.
+/// A queue that stays within the first `warm_bytes` while little is queued, which the processor's caches
+/// hold.
 class PayloadSpace {
  public:
   static constexpr std::size_t warm_bytes = std::size_t{64} << 10;
 
   explicit PayloadSpace(std::size_t capacity) : capacity_(capacity) {}
 
-  /// Where `bytes` in one piece are free, or nothing. With nothing taken, all of the capacity is.
+  /// Returns where `bytes` in one piece are free, or nothing. With nothing taken, all of the capacity is.
   std::optional<std::size_t> take(std::size_t bytes);
   void give_back_oldest();
   void give_back_newest();

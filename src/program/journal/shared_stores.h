@@ -37,8 +37,8 @@ class SharedStores {
     copy(reinterpret_cast<std::byte*>(&to), std::as_bytes(std::span(&from, 1)));
   }
 
-  /// After everything before it, and before everything after it (hence an exchange: a release store would let
-  /// later plain stores pass).
+  /// Stores after everything before it, and before everything after it (hence an exchange: a release store
+  /// would let later plain stores pass).
   void in_order(std::uint64_t& to, std::uint64_t value) const {
     std::atomic_ref(to).exchange(value, std::memory_order_acq_rel);
     if (after_each_) after_each_();

@@ -12,7 +12,7 @@ namespace {
 constexpr std::size_t streams_max = 32;
 constexpr std::size_t none = ~std::size_t{0};
 
-// By stream: how many of its operations have come before.
+// Clocks by stream: how many of its operations have come before.
 using StreamClock = std::array<std::uint32_t, streams_max>;
 
 bool is_operation(abi::RedoKind kind) {
@@ -116,7 +116,7 @@ class Decider {
   std::array<StreamClock, streams_max> clocks_{};
   StreamClock totals_{};
   std::unordered_map<std::uint64_t, StreamClock> events_;
-  std::size_t start_stream_ = none;  ///< of the last RegionStart
+  std::size_t start_stream_ = none;  ///< stream of the last RegionStart
   std::uint32_t start_count_ = 0;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// After a fault: what has to be done again, and what to put back before. Pure.
+/// Decides what has to be done again after a fault, and what to put back before. Pure.
 #pragma once
 
 #include <cstddef>
@@ -11,21 +11,21 @@
 namespace firebreak::redo {
 
 enum class RedoAnswer : std::uint8_t {
-  Nothing,  ///< all has completed
+  Nothing,  ///< everything has completed
   Redo,
   Refuse,
 };
 
 enum class RedoRefusal : std::uint8_t {
   None,
-  Damaged,     ///< there is a gap in the ring
-  Overrun,     ///< it does not reach back to where all is known to have completed
+  Damaged,     ///< the ring has a gap
+  Overrun,     ///< the ring does not reach back to where all is known to have completed
   CannotRedo,  ///< RedoDecision::cause says why
   Unordered,   ///< a region begins before all streams have come there, or goes on without its start
   ManyStreams,
 };
 
-/// Of RedoLog::entries.
+/// A decision about RedoLog::entries.
 struct RedoDecision {
   RedoAnswer answer = RedoAnswer::Refuse;
   RedoRefusal refusal = RedoRefusal::None;
@@ -33,14 +33,14 @@ struct RedoDecision {
   std::size_t refused_at = 0;  ///< the entry that is the reason
   /// First: Save entries whose bytes are put back.
   std::vector<std::size_t> restore;
-  /// Then: [first, last), in their order, by one stream. Saves among them save again.
+  /// Operations to do again: [first, last), in their order, by one stream. Saves among them save again.
   std::size_t first = 0;
   std::size_t last =
-      0;  ///< and from here on, what the GPU has not begun: it is given to it for the first time
+      0;  ///< operations from here on the GPU has not begun: they are given to it for the first time
 };
 
-/// What a graph does its process alone knows: here it cannot be done again.
-/// The GPU does nothing of the process any more, and its memory is as the fault left it.
+/// Decides. A graph's work its process alone knows: here it cannot be done again. The GPU does nothing of the
+/// process any more, and its memory is as the fault left it.
 RedoDecision decide(const RedoLog& log);
 
 /// A line for a person.

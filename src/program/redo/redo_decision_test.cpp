@@ -90,7 +90,7 @@ TEST_F(RedoDecisionTest, OnlySavesThatHaveCompletedArePutBack) {
   writer->completed(1).store(2);
   expect_redo(0, 5, {1, 3});
   start(2);
-  complete(2);  // those of another region are not
+  complete(2);  // operations of another region have not completed
   launch();
   expect_redo(5, 7);
 }
@@ -104,7 +104,7 @@ TEST_F(RedoDecisionTest, WhatCannotBeDoneAgainRefusesWhileItIsInFlight) {
   launch();
   start(3);
   launch();
-  expect_redo(0, 2);  // it has not begun
+  expect_redo(0, 2);  // the operation has not begun
   complete(2);
   expect_refusal(RedoRefusal::CannotRedo, 3, abi::RedoCause::HostCallback);
   complete(3);
@@ -140,7 +140,7 @@ TEST_F(RedoDecisionTest, StreamsHaveToMeetWhereARegionBegins) {
   launch(2);
   start(1, 1);
   launch(1);
-  complete(1);  // which says nothing of stream 2
+  complete(1);  // the mark says nothing of stream 2
   expect_refusal(RedoRefusal::Unordered, 2);
 }
 
@@ -168,7 +168,7 @@ TEST_F(RedoDecisionTest, WhatDoesNotWaitForTheStartMayHaveBegun) {
   writer->wait_for_event(1, 50);
   start(2, 1);
   launch(1);
-  complete(2);  // by now it has ended in any case
+  complete(2);  // the operation has ended by now in any case
   expect_redo(6, 8);
 }
 

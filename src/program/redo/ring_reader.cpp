@@ -69,7 +69,7 @@ class RingReader {
   void run(RedoLog& log) {
     log.is_cut = next_bytes_ > data_.size();
     std::uint64_t at = log.is_cut ? next_bytes_ - data_.size() : 0;
-    bool is_searching = log.is_cut;  // it may begin in the middle of a record
+    bool is_searching = log.is_cut;  // the log may begin in the middle of a record
     while (at < next_bytes_) {
       if (const std::uint64_t size = read_record(at, log); size != 0) {
         log.has_gap = log.has_gap || (is_searching && log.entries.size() > 1);
@@ -77,7 +77,7 @@ class RingReader {
         at += size;
         continue;
       }
-      // Here a record has to begin. One whose number is there was written to its end.
+      // A record has to begin here. One whose number is there was written to its end.
       if (!is_searching) log.has_gap = log.has_gap || sequence_at(at) == sequence_at_byte(at);
       is_searching = true;
       at += abi::redo_unit_bytes;

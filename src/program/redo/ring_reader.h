@@ -20,16 +20,16 @@ struct RedoEntry {
   abi::RedoCause cause{};
   std::uint64_t stream = 0;
   abi::RedoBody body{};
-  std::size_t payload_at = 0;  ///< in RedoLog::payloads
+  std::size_t payload_at = 0;  ///< place in RedoLog::payloads
   std::size_t payload_bytes = 0;
 };
 
 struct RedoLog {
-  bool is_cut = false;  ///< there was more before, which is overwritten
-  /// Between two records there is something else: a writer that went on after damage, or was overtaken. What
-  /// ends the ring in the middle of a record is no gap: its operation was not given to the GPU.
+  bool is_cut = false;  ///< the ring had more before, which is overwritten
+  /// True when between two records there is something else: a writer that went on after damage, or was
+  /// overtaken. A record that is cut off at the ring's end is no gap: its operation was not given to the GPU.
   bool has_gap = false;
-  std::vector<RedoEntry> entries;  ///< in the order in which they were noted
+  std::vector<RedoEntry> entries;  ///< entries in the order in which they were noted
   std::vector<std::byte> payloads;
   std::array<std::uint64_t, abi::redo_counts_max> completed{};
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is written is read, whatever happened to the ring in between.
+// Tests that what is written is read, whatever happened to the ring in between.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -50,7 +50,7 @@ class RingTest : public ::testing::Test {
     for (std::size_t i = 0; i < parameter_bytes; ++i) parameters[i] = static_cast<std::byte>(kernel + i);
     writer->launch(kernel % 3, one, parameters);
   }
-  // Of launch().
+  // Checks an operation of launch().
   static bool is_whole(const RedoLog& log, const RedoEntry& entry) {
     const auto payload = log.payload(entry);
     bool whole = entry.kind == abi::RedoKind::Launch &&
@@ -127,7 +127,7 @@ TEST_F(RingTest, ALastRecordThatWasNotWrittenToItsEndWasNotGivenToTheGpu) {
   std::memset(data().data() + 2 * 128, 0, 8);
   EXPECT_EQ(log().entries.size(), 2U);
   EXPECT_FALSE(log().has_gap);
-  std::memset(data().data() + 128, 0, 8);  // but this one was
+  std::memset(data().data() + 128, 0, 8);  // only this one was
   launch(3, 8);
   EXPECT_TRUE(log().has_gap);
 }
@@ -225,7 +225,7 @@ TEST_F(RingTest, OnlyRingsOfThisVersionAndSizeAreRead) {
   std::vector<std::byte> twice(memory().begin(), memory().end());
   twice.insert(twice.end(), memory().begin(), memory().end());
   EXPECT_FALSE(read_ring(twice));
-  // Of another size than it says, and smaller than any record.
+  // The memory is of another size than it says, and smaller than any record.
   std::vector<std::byte> more(memory().begin(), memory().end());
   more.resize(file_bytes + data_bytes);
   EXPECT_FALSE(read_ring(more));

@@ -47,7 +47,7 @@ class RingWriter {
   void start_region(std::uint64_t stream, const abi::RedoMark& before);
   void cannot_redo(std::uint64_t stream, abi::RedoCause cause);
 
-  /// For the GPU to write to.
+  /// Returns the counter that the GPU writes to.
   std::atomic<std::uint64_t>& completed(std::size_t count) { return ring_->completed[count]; }
 
  private:

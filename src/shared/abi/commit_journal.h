@@ -21,7 +21,7 @@ namespace firebreak::abi {
 inline constexpr std::size_t state_bytes_max = std::size_t{16} << 20;
 /// Commits that may be queued on the GPU before the host has to wait for the oldest.
 inline constexpr std::size_t journal_entries = 256;
-/// Any whole state fits, and as much again of what still waits for the GPU.
+/// Room for any whole state, and for as much again that still waits for the GPU.
 inline constexpr std::size_t payload_bytes_max = std::size_t{32} << 20;
 /// The image is verified in blocks of this size; what a commit costs grows with the blocks that it touches.
 inline constexpr std::size_t image_block_bytes = 512;
@@ -49,18 +49,19 @@ struct alignas(64) JournalEntry {
   std::uint64_t checksum;
 };
 
-/// Which steps are in the image. Two are written in turn; the newer one that verifies counts.
+/// Says which steps are in the image. Two marks are written in turn; the newer one that verifies counts.
 struct alignas(64) ImageMark {
   std::uint64_t epoch;
   std::uint64_t next_step;        ///< the first entry that is still needed
-  std::uint64_t image_next_step;  ///< what the image holds; less than next_step: that entry is a whole state
-  std::uint64_t state_bytes;      ///< of the image
+  std::uint64_t image_next_step;  ///< the state before this step is in the image; when it is less than
+                                  ///< next_step, that entry is a whole state
+  std::uint64_t state_bytes;      ///< size of the image's state
   std::uint64_t reserved[3];
   std::uint64_t checksum;
 };
 
-/// Of one block of the image, as it was after step next_step - 1. Two a block: the one that holds, and the
-/// one that will hold once the entry that is being folded is in.
+/// The checksum of one block of the image as it was after step next_step - 1. A block has two: the one that
+/// holds, and the one that will hold once the entry that is being folded is in.
 struct BlockSum {
   std::uint64_t hash;
   std::uint64_t next_step;
@@ -68,7 +69,7 @@ struct BlockSum {
 
 struct alignas(4096) CommitJournal {
   ImageMark marks[2];
-  alignas(4096) JournalEntry entries[journal_entries];  ///< by step, modulo journal_entries
+  alignas(4096) JournalEntry entries[journal_entries];  ///< indexed by step, modulo journal_entries
   alignas(4096) BlockSum sums[image_blocks][2];
   alignas(4096) std::byte payloads[payload_bytes_max];
   alignas(4096) std::byte image[state_bytes_max];
@@ -85,10 +86,11 @@ static_assert(offsetof(CommitJournal, entries) == 4096);
 static_assert(offsetof(CommitJournal, sums) == 5 * 4096);
 static_assert(offsetof(SharedMemory, journals) == sizeof(SharedPage));
 
-/// Where the process of `epoch` writes, which goes on from what journal `source` holds (none: nobody was in
-/// office). Never in the source: however many die on the way into office, it is there. Nor where the process
-/// of the epoch before may be writing, which is fenced and may run still: from the same source that one takes
-/// the other journal, and where it came into office it is the source. Those of earlier epochs have ended.
+/// Picks the journal that the process of `epoch` writes, which goes on from what journal `source` holds
+/// (none: nobody was in office). It is never the source, so however many processes die on the way into
+/// office, the source is whole. It is not the journal of the process of the epoch before either, which is
+/// fenced and may still run: from the same source that one takes the other journal, and where it came into
+/// office it is the source. Processes of earlier epochs have ended.
 inline std::size_t journal_for(std::uint64_t epoch, std::optional<std::size_t> source) {
   const std::size_t after = source ? *source + 1 : 0;
   return (after + epoch % 2) % commit_areas;

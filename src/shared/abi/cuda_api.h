@@ -9,7 +9,7 @@
 
 namespace firebreak::abi {
 
-/// What a function is for.
+/// The purpose of a function.
 enum class CudaPurpose {
   Creates,   ///< makes an object, or answers one that its parent has: a function of a module, a context of a
              ///< device
@@ -17,7 +17,7 @@ enum class CudaPurpose {
   Configures,    ///< changes an object, or what is current
   Builds,        ///< changes a graph
   Exports,       ///< makes an object known to other processes
-  Maps,          ///< what memory stands behind which addresses, and who may use it
+  Maps,          ///< decides what memory stands behind which addresses, and who may use it
   Launches,      ///< queues a kernel, a graph or a host function
   Copies,        ///< copies memory; with a stream among its parameters in stream order
   Fills,         ///< fills memory; likewise
@@ -28,36 +28,37 @@ enum class CudaPurpose {
   Other,         ///< the process's own: errors, entry points, core dumps, logs, checkpoints
 };
 
-/// What a parameter means to somebody who has to translate or record a call.
+/// The meaning of a parameter to somebody who has to translate or record a call.
 enum class CudaParameterKind {
-  Handle,              ///< of an object
-  HandleOut,           ///< where one is written
+  Handle,              ///< a handle of an object
+  HandleOut,           ///< place where one handle is written
   HandleArray,         ///< handles; `length` names how many
-  HandleArrayOut,      ///< where some are written
+  HandleArrayOut,      ///< place where several handles are written
   HandlesInside,       ///< a structure that holds handles, or has room for them
   Stream,              ///< null and two small numbers are the default streams
   Device,              ///< the number of a device
-  DeviceOut,           ///< where one is written
+  DeviceOut,           ///< place where a device is written
   DevicePointer,       ///< an address on the GPU
-  DevicePointerOut,    ///< where one is written
+  DevicePointerOut,    ///< place where a device pointer is written
   DevicePointerArray,  ///< addresses; `length` names how many
-  KernelParameters,    ///< where a kernel's own parameters stand
+  KernelParameters,    ///< place of a kernel's own parameters
   HostIn,              ///< memory of the process that the driver reads
   HostOut,             ///< memory of the process that the driver writes
   Size,                ///< bytes, elements or how many
   Flags,
-  Value,     ///< any other number
+  Value,     ///< a number that needs no translation
   Callback,  ///< a function of the program's
 };
 
-/// What a symbol ends with whose default stream is the calling thread's own.
+/// The suffix of a symbol whose default stream is the calling thread's own.
 enum class CudaPerThread { same, ptsz, ptds };
 
 struct CudaParameter {
   CudaParameterKind kind{};
   std::string_view type;
   std::string_view name;
-  std::string_view length;  ///< of an array: the parameter that says how many; empty for everything else
+  std::string_view length;  ///< name of the parameter that says how long an array is; empty for everything
+                            ///< else
 };
 
 struct CudaFunction {
@@ -72,16 +73,18 @@ struct CudaFunction {
   std::string_view per_thread_symbol;
 };
 
-/// All of them, in the order of cuda_api.def.
+/// Returns every function, in the order of cuda_api.def.
 std::span<const CudaFunction> cuda_functions();
 
-/// By what dlsym() knows it by; its per-thread symbol is not looked for. Null: there is none.
+/// Finds a function by the name that dlsym() knows it by; its per-thread symbol is not looked for. Null:
+/// there is none.
 const CudaFunction* cuda_function_of_symbol(std::string_view symbol);
 
-/// What cuGetProcAddress answers for `name` at that CUDA version. Null: nothing of that name, or none so old.
+/// Returns what cuGetProcAddress answers for `name` at that CUDA version. Null: nothing of that name, or none
+/// so old.
 const CudaFunction* cuda_function_at(std::string_view name, int cuda_version);
 
-/// Whether any version of it is known.
+/// True when any version of the function is known.
 bool is_cuda_function_name(std::string_view name);
 
 }  // namespace firebreak::abi

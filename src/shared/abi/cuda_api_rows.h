@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What makes C++ out of the parameters of a row of cuda_api.def. CUDA_TYPES(...) gives their types,
+/// Macros that make C++ out of the parameters of a row of cuda_api.def. CUDA_TYPES(...) gives their types,
 /// CUDA_PARAMETERS(...) declares them, CUDA_ARGUMENTS(...) passes them on. A row has up to 27 of them.
 #pragma once
 

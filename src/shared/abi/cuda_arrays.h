@@ -7,7 +7,7 @@
 
 #include "shared/abi/cuda_opaque_types.h"
 
-/// Those whose elements are plain numbers; there are many more.
+/// Formats whose elements are plain numbers; CUDA has many more.
 enum CUarray_format : int {
   CU_AD_FORMAT_UNSIGNED_INT8 = 0x01,
   CU_AD_FORMAT_UNSIGNED_INT16 = 0x02,
@@ -41,7 +41,8 @@ inline constexpr unsigned int CUDA_ARRAY3D_LAYERED = 0x01;
 inline constexpr unsigned int CUDA_ARRAY3D_SURFACE_LDST = 0x02;
 inline constexpr unsigned int CUDA_ARRAY3D_TEXTURE_GATHER = 0x08;
 
-/// For cuMemcpy3D and cuMemcpy3DAsync; sizes and pitches in bytes, heights and depths in rows and layers.
+/// Parameters of cuMemcpy3D and cuMemcpy3DAsync; sizes and pitches in bytes, heights and depths in rows and
+/// layers.
 struct CUDA_MEMCPY3D {
   std::size_t srcXInBytes;
   std::size_t srcY;

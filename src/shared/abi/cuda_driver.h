@@ -41,7 +41,8 @@ struct CUuuid {
 inline constexpr CUdevice CU_DEVICE_CPU = -1;
 inline constexpr CUdevice CU_DEVICE_INVALID = -2;
 
-/// For cuDeviceGetAttribute; without textures, surfaces and other operating systems.
+/// Attributes that cuDeviceGetAttribute answers; those of textures, surfaces and other operating systems are
+/// left out.
 enum CUdevice_attribute : int {
   CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK = 1,
   CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X = 2,
@@ -162,7 +163,7 @@ enum CUctx_flags : int {
   CU_CTX_FLAGS_MASK = 0xff,
 };
 
-/// For cuCtxSetLimit and cuCtxGetLimit; sizes in bytes.
+/// Limits of cuCtxGetLimit and cuCtxSetLimit; sizes in bytes.
 enum CUlimit : int {
   CU_LIMIT_STACK_SIZE = 0,
   CU_LIMIT_PRINTF_FIFO_SIZE = 1,
@@ -190,10 +191,10 @@ struct CUexecAffinityParam {
   } param;
 };
 
-/// Only ever passed as a null pointer here.
+/// Passed as a null pointer here, always.
 struct CUctxCigParam;
 
-/// For cuCtxCreate_v4, CUDA 12.5 and later.
+/// Parameters of cuCtxCreate_v4, CUDA 12.5 and later.
 struct CUctxCreateParams {
   CUexecAffinityParam* execAffinityParams;
   int numExecAffinityParams;
@@ -202,7 +203,7 @@ struct CUctxCreateParams {
 
 // ---- Modules, functions, launches ----
 
-/// For cuModuleLoadDataEx.
+/// Options of cuModuleLoadDataEx.
 enum CUjit_option : int {
   CU_JIT_MAX_REGISTERS = 0,
   CU_JIT_THREADS_PER_BLOCK = 1,
@@ -230,7 +231,7 @@ enum CUjit_option : int {
   CU_JIT_SPLIT_COMPILE = 34,
 };
 
-/// For cuFuncGetAttribute and cuFuncSetAttribute.
+/// Attributes of cuFuncGetAttribute and cuFuncSetAttribute.
 enum CUfunction_attribute : int {
   CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK = 0,
   CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES = 1,
@@ -250,7 +251,7 @@ enum CUfunction_attribute : int {
   CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE = 15,
 };
 
-/// For cuFuncSetCacheConfig.
+/// Values of cuFuncSetCacheConfig.
 enum CUfunc_cache : int {
   CU_FUNC_CACHE_PREFER_NONE = 0,
   CU_FUNC_CACHE_PREFER_SHARED = 1,
@@ -258,13 +259,13 @@ enum CUfunc_cache : int {
   CU_FUNC_CACHE_PREFER_EQUAL = 3,
 };
 
-/// For cuModuleGetLoadingMode.
+/// Values of cuModuleGetLoadingMode.
 enum CUmoduleLoadingMode : int {
   CU_MODULE_EAGER_LOADING = 1,
   CU_MODULE_LAZY_LOADING = 2,
 };
 
-/// Which member of CUlaunchAttributeValue holds.
+/// The member of CUlaunchAttributeValue that holds.
 enum CUlaunchAttributeID : int {
   CU_LAUNCH_ATTRIBUTE_IGNORE = 0,
   CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW = 1,
@@ -308,7 +309,7 @@ struct CUlaunchAttribute {
   CUlaunchAttributeValue value;
 };
 
-/// For cuLaunchKernelEx.
+/// The configuration of cuLaunchKernelEx.
 struct CUlaunchConfig {
   unsigned int gridDimX;
   unsigned int gridDimY;
@@ -339,21 +340,21 @@ enum CUstream_flags : int {
 inline constexpr std::uintptr_t CU_STREAM_LEGACY_AS_INT = 1;
 inline constexpr std::uintptr_t CU_STREAM_PER_THREAD_AS_INT = 2;
 
-/// For cuStreamIsCapturing.
+/// Answers of cuStreamIsCapturing.
 enum CUstreamCaptureStatus : int {
   CU_STREAM_CAPTURE_STATUS_NONE = 0,
   CU_STREAM_CAPTURE_STATUS_ACTIVE = 1,
   CU_STREAM_CAPTURE_STATUS_INVALIDATED = 2,
 };
 
-/// For cuStreamBeginCapture.
+/// Modes of cuStreamBeginCapture.
 enum CUstreamCaptureMode : int {
   CU_STREAM_CAPTURE_MODE_GLOBAL = 0,
   CU_STREAM_CAPTURE_MODE_THREAD_LOCAL = 1,
   CU_STREAM_CAPTURE_MODE_RELAXED = 2,
 };
 
-/// Of a dependency in a graph.
+/// The data of a dependency in a graph.
 struct CUgraphEdgeData {
   unsigned char from_port;
   unsigned char to_port;
@@ -398,7 +399,7 @@ enum CUevent_wait_flags : int {
 
 // ---- Memory ----
 
-/// Where the two sides of a CUDA_MEMCPY2D are; CU_POINTER_ATTRIBUTE_MEMORY_TYPE.
+/// The kind of memory on each side of a CUDA_MEMCPY2D; CU_POINTER_ATTRIBUTE_MEMORY_TYPE.
 enum CUmemorytype : int {
   CU_MEMORYTYPE_HOST = 1,
   CU_MEMORYTYPE_DEVICE = 2,
@@ -406,7 +407,7 @@ enum CUmemorytype : int {
   CU_MEMORYTYPE_UNIFIED = 4,
 };
 
-/// For cuMemcpy2D and cuMemcpy2DAsync; sizes and pitches in bytes.
+/// Parameters of cuMemcpy2D and cuMemcpy2DAsync; sizes and pitches in bytes.
 struct CUDA_MEMCPY2D {
   std::size_t srcXInBytes;
   std::size_t srcY;
@@ -443,7 +444,7 @@ enum CUmemAttach_flags : int {
   CU_MEM_ATTACH_SINGLE = 0x4,
 };
 
-/// For cuMemAdvise.
+/// Values of cuMemAdvise.
 enum CUmem_advise : int {
   CU_MEM_ADVISE_SET_READ_MOSTLY = 1,
   CU_MEM_ADVISE_UNSET_READ_MOSTLY = 2,
@@ -453,7 +454,7 @@ enum CUmem_advise : int {
   CU_MEM_ADVISE_UNSET_ACCESSED_BY = 6,
 };
 
-/// For cuPointerGetAttribute.
+/// Attributes of cuPointerGetAttribute.
 enum CUpointer_attribute : int {
   CU_POINTER_ATTRIBUTE_CONTEXT = 1,
   CU_POINTER_ATTRIBUTE_MEMORY_TYPE = 2,
@@ -480,7 +481,7 @@ enum CUpointer_attribute : int {
 
 // ---- Virtual memory ----
 
-/// What CUmemLocation::id counts.
+/// The meaning of CUmemLocation::id.
 enum CUmemLocationType : int {
   CU_MEM_LOCATION_TYPE_INVALID = 0,
   CU_MEM_LOCATION_TYPE_NONE = 0,
@@ -515,7 +516,7 @@ enum CUmemAllocationCompType : int {
   CU_MEM_ALLOCATION_COMP_GENERIC = 1,
 };
 
-/// For cuMemCreate.
+/// Properties of an allocation by cuMemCreate.
 struct CUmemAllocationProp {
   CUmemAllocationType type;
   CUmemAllocationHandleType requestedHandleTypes;
@@ -529,7 +530,7 @@ struct CUmemAllocationProp {
   } allocFlags;
 };
 
-/// Which granularity cuMemGetAllocationGranularity answers.
+/// The granularity that cuMemGetAllocationGranularity answers.
 enum CUmemAllocationGranularity_flags : int {
   CU_MEM_ALLOC_GRANULARITY_MINIMUM = 0,
   CU_MEM_ALLOC_GRANULARITY_RECOMMENDED = 1,
@@ -542,7 +543,7 @@ enum CUmemAccess_flags : int {
   CU_MEM_ACCESS_FLAGS_PROT_READWRITE = 3,
 };
 
-/// For cuMemSetAccess.
+/// Access rights of cuMemSetAccess.
 struct CUmemAccessDesc {
   CUmemLocation location;
   CUmemAccess_flags flags;
@@ -574,7 +575,7 @@ enum CUdriverProcAddressQueryResult : int {
   CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT = 2,
 };
 
-/// For cuCoredumpSetAttribute and its three companions.
+/// Settings of cuCoredumpSetAttribute and its three companions.
 enum CUcoredumpSettings : int {
   CU_COREDUMP_ENABLE_ON_EXCEPTION = 1,
   CU_COREDUMP_TRIGGER_HOST = 2,

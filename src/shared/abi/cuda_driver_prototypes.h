@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Every function of cuda_api.def as the driver declares it, for who stands in for it: a definition that
-/// differs does not compile. Declares what is exported; include it only where such functions are defined.
+/// Declares every function of cuda_api.def as the driver does, so that a stand-in whose definition differs
+/// does not compile. The functions are declared as exported; include this only where they are defined.
 #pragma once
 
 #include "shared/abi/cuda_driver_functions.h"

@@ -8,7 +8,7 @@
 
 #include "shared/abi/cuda_arrays.h"
 
-/// For cuGraphNodeGetType.
+/// Types that cuGraphNodeGetType answers.
 enum CUgraphNodeType : int {
   CU_GRAPH_NODE_TYPE_KERNEL = 0,
   CU_GRAPH_NODE_TYPE_MEMCPY = 1,
@@ -26,7 +26,7 @@ enum CUgraphNodeType : int {
   CU_GRAPH_NODE_TYPE_CONDITIONAL = 13,
 };
 
-/// Before CUDA 12.0: the later one begins with it.
+/// The layout of before CUDA 12.0; the later one begins with it.
 struct CUDA_KERNEL_NODE_PARAMS_v1 {
   CUfunction func;
   unsigned int gridDimX;
@@ -40,7 +40,7 @@ struct CUDA_KERNEL_NODE_PARAMS_v1 {
   void** extra;
 };
 
-/// Where `func` is null it is `kern`, in `ctx`.
+/// A null `func` means `kern`, in `ctx`.
 struct CUDA_KERNEL_NODE_PARAMS {
   CUfunction func;
   unsigned int gridDimX;
@@ -71,7 +71,7 @@ struct CUDA_HOST_NODE_PARAMS {
   void* userData;
 };
 
-/// What the nodes of cuGraphAddNode have. A kernel's is CUDA_KERNEL_NODE_PARAMS, a host's
+/// Parameters of nodes that cuGraphAddNode makes. A kernel's are CUDA_KERNEL_NODE_PARAMS, a host's
 /// CUDA_HOST_NODE_PARAMS. `flags` and `reserved` are 0.
 struct CUDA_MEMCPY_NODE_PARAMS {
   int flags;
@@ -91,7 +91,7 @@ struct CUDA_MEMSET_NODE_PARAMS_v2 {
   CUcontext ctx;
 };
 
-/// Whose the child is afterwards. Before CUDA 12.9 these bytes are 0.
+/// The owner of the child graph afterwards. Before CUDA 12.9 these bytes are 0.
 enum CUgraphChildGraphNodeOwnership : int {
   CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE = 0,
   CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE = 1,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What green contexts are made of, as far as somebody here looks into it. The CUDA driver's own layouts: the
+/// Layouts of green contexts, as far as somebody here looks into them. They are the CUDA driver's own: the
 /// comparison with NVIDIA's header is in tests/toolkit/toolkit_arrays_check.cpp.
 #pragma once
 

@@ -29,7 +29,7 @@ using CUtexObject = unsigned long long;
 using CUsurfObject = unsigned long long;
 using CUgraphConditionalHandle = std::uint64_t;
 using CUlogIterator = unsigned int;
-using CUdeviceptr_v1 = unsigned int;  ///< before CUDA 3.2
+using CUdeviceptr_v1 = unsigned int;  ///< type of CUDA before 3.2
 
 // ---- Enumerations ----
 

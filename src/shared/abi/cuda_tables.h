@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What libcuda gives out by cuGetExportTable and NVIDIA does not document, as far as a library that programs
-/// use depends on it. Measured: H200, driver 580.159.04, and the cuFFT 12 that comes with PyTorch 2.11.
+/// Tables that libcuda gives out by cuGetExportTable and NVIDIA does not document, as far as a library that
+/// programs use depends on them. Measured: H200, driver 580.159.04, and the cuFFT 12 that comes with PyTorch
+/// 2.11.
 #pragma once
 
 #include <cstddef>
@@ -44,9 +45,9 @@ inline constexpr CUuuid stream_table_id = id_of("21318c60-9714-3248-8ca6-41ff732
 using CudaContextNumber = CUresult (*)(CUcontext context, std::uint64_t* number);
 inline constexpr std::size_t stream_table_context = 4;
 
-/// What the driver has of a stream, an object of its own. It takes the stream for an address of its own
-/// without a look: of a stream of another driver, or of one that is gone, it answers whatever lies there. The
-/// context counts for the default streams alone, which are the thread's where `of_thread` is not 0.
+/// Returns what the driver has of a stream, an object of its own. It takes the stream for an address of its
+/// own without a look: for a stream of another driver, or one that is gone, it answers whatever lies there.
+/// The context counts for the default streams alone, which are the thread's where `of_thread` is not 0.
 using CudaStreamObject = CUresult (*)(CUcontext context, CUstream stream, void** object, int of_thread);
 inline constexpr std::size_t stream_table_object = 51;
 

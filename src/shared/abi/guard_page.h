@@ -31,7 +31,7 @@ struct GuardRange {
   std::atomic<std::uint64_t> begin;
   std::atomic<std::uint64_t> end;
   std::atomic<std::int64_t>
-      until_ns;  ///< when the driver got the addresses back, CLOCK_MONOTONIC; 0: it has not
+      until_ns;  ///< time at which the driver got the addresses back, CLOCK_MONOTONIC; 0: it has not
 };
 
 /// The call that made an allocation. Numbers are part of the layout.
@@ -53,15 +53,15 @@ struct GuardAllocation {
   std::atomic<std::uint32_t> version;
   std::atomic<std::uint32_t> function;  ///< a GuardFunction; 0: this slot was never used
   std::atomic<std::uint64_t> address;
-  std::atomic<std::uint64_t> size_bytes;  ///< as it was asked for
-  std::atomic<std::uint64_t> call;        ///< which allocating call of the process it was, from 1
-  std::atomic<std::uint64_t> freed_call;  ///< which freeing call, from 1; 0: alive
+  std::atomic<std::uint64_t> size_bytes;  ///< size as the caller asked for it
+  std::atomic<std::uint64_t> call;        ///< number of the allocating call in the process, from 1
+  std::atomic<std::uint64_t> freed_call;  ///< number of the freeing call, from 1; 0: alive
 };
 static_assert(sizeof(GuardAllocation) == 40);
 
 /// Why the numbers of GuardWork do not tell everything about the process's work; bits.
 enum GuardWorkGap : std::uint32_t {
-  GuardWorkOtherContext = 1,  ///< there was more than one context
+  GuardWorkOtherContext = 1,  ///< the process had more than one context
   GuardWorkSlotsFull = 2,     ///< a launch found no slot
   GuardWorkUncounted = 4,     ///< a launching function was called that is not counted
   GuardWorkNoMarkers = 8,     ///< the driver does not put completion markers
@@ -70,21 +70,21 @@ enum GuardWorkGap : std::uint32_t {
 /// The launches of one thread into one stream, numbered from 1; numbers wrap. A graph counts as one.
 struct alignas(64) GuardLaunches {
   std::atomic<std::uint32_t> begun;     ///< counted before the driver was called
-  std::atomic<std::uint32_t> launched;  ///< and after it returned
-  std::atomic<std::uint32_t> marked;    ///< behind this launch the last marker was queued
+  std::atomic<std::uint32_t> launched;  ///< counted after the driver returned
+  std::atomic<std::uint32_t> marked;    ///< launch behind which the last marker was queued
   std::atomic<std::uint32_t> settled;   ///< ended some milliseconds ago at the latest
   std::uint32_t padding[12];
-  /// Of launch n at (n - 1) % guard_launches_kept: an index into GuardWork::kernel, 0: not known.
+  /// Kernel of launch n at (n - 1) % guard_launches_kept: an index into GuardWork::kernel, 0: not known.
   std::atomic<std::uint16_t> kernel[guard_launches_kept];
 };
 static_assert(sizeof(GuardLaunches) == 64 + 2 * guard_launches_kept);
 
-/// What the process has launched, and how far its GPU has come. `done` is written by the GPU, by stream
+/// Tells what the process has launched, and how far its GPU has come. `done` is written by the GPU, by stream
 /// writes behind launches, also after the process's death: launches up to that number have ended.
 struct alignas(4096) GuardWork {
   alignas(4096) std::atomic<std::uint32_t> done[guard_launch_slots_max];  ///< a page of its own, registered
   alignas(4096) std::atomic<std::uint32_t> gaps;                          ///< GuardWorkGap
-  std::atomic<std::uint32_t> captures;  ///< under way: launches may be recorded and not done
+  std::atomic<std::uint32_t> captures;  ///< captures under way: launches may be recorded and not done
   std::atomic<std::uint32_t> slots;     ///< how many of `launches` were ever used
   std::atomic<std::uint32_t> kernels;   ///< how many of `kernel` are set, with the first, which is none
   GuardLaunches launches[guard_launch_slots_max];
@@ -100,7 +100,7 @@ struct alignas(4096) GuardPage {
   std::atomic<std::uint64_t> allocating_calls;
   std::atomic<std::uint64_t> freeing_calls;
   std::atomic<std::uint64_t> forgotten;   ///< allocations for which there was no slot
-  std::atomic<std::uint64_t> slots_used;  ///< of `allocation`, from its beginning
+  std::atomic<std::uint64_t> slots_used;  ///< slots of `allocation` in use, from its beginning
   std::atomic<std::uint32_t> heard;       ///< 1: somebody outside hears strays from now on, and wrote this
   std::uint32_t padding;
   char note[guard_note_bytes];  ///< why the guard is off, or what it could not cover; set before `state`

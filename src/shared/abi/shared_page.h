@@ -28,11 +28,11 @@ struct PromotionWord {
   std::uint32_t raw() const { return (epoch << 1) | (finished ? 1u : 0u); }
 };
 
-/// Who becomes active in which epoch, in one word: who waits is released by its own name alone. An epoch that
-/// begins for somebody else releases nobody.
+/// Says who becomes active in which epoch, in one word: a waiting process is released by its own name alone.
+/// An epoch that begins for somebody else releases nobody.
 struct Promoted {
   std::uint32_t epoch = 0;
-  std::uint32_t member = 0;  ///< as Joined named it
+  std::uint32_t member = 0;  ///< the number that Joined gave the process
   friend bool operator==(const Promoted&, const Promoted&) = default;
 
   static Promoted from(std::uint64_t raw) {
@@ -47,8 +47,8 @@ struct Promoted {
 /// it promotes, or the active withdraws it.
 struct HandOverWord {
   enum class State : std::uint32_t { None, Offered, Taken, Withdrawn };
-  std::uint32_t epoch = 0;   ///< whose word it is; any other is of before
-  std::uint32_t number = 0;  ///< below 2^30: of the try
+  std::uint32_t epoch = 0;   ///< epoch of the process whose word it is; a word of any other epoch is old
+  std::uint32_t number = 0;  ///< number of the try, below 2^30
   State state = State::None;
 
   static HandOverWord from(std::uint64_t raw) {
@@ -69,7 +69,7 @@ struct alignas(64) CommitArea {
   std::uint64_t reserved[6];
   /// The epoch plus one of whom all this is, written last as it takes office; 0: nobody's yet.
   std::atomic<std::uint64_t> term;
-  std::atomic<std::uint64_t> first_step;  ///< at which it began
+  std::atomic<std::uint64_t> first_step;  ///< step at which the epoch began
   std::atomic<std::uint64_t>
       queued_step;  ///< last step whose commit is queued, plus one; written by the host
   std::atomic<std::uint64_t> heartbeats_queued;  ///< heartbeats, by the host
@@ -127,7 +127,7 @@ inline const CommitArea* newest_area(const SharedPage& page) {
   return newest;
 }
 
-/// Those of the active of `epoch`; null: it has not taken office.
+/// Returns the area of the active of `epoch`; null: it has not taken office.
 inline const CommitArea* area_of(const SharedPage& page, std::uint64_t epoch) {
   for (const CommitArea& each : page.areas) {
     if (each.term.load(std::memory_order_acquire) == epoch + 1) return &each;

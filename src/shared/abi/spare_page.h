@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What a process with a spare driver instance tells the agent, and is told: a page of memory, in a memory
-/// file of that process which the agent finds by its name.
+/// A page of memory on which a process with a spare driver instance tells the agent how it is, and is told
+/// what to do. It lies in a memory file of that process, which the agent finds by its name.
 #pragma once
 
 #include <array>
@@ -14,10 +14,11 @@ namespace firebreak::abi {
 
 inline constexpr const char* spare_page_name = "firebreak-spare";
 
-/// In the environment of a process that is to have a spare: the pipe directories of two domains, "A:B". The
+/// The variable that gives a process a spare: its value is the pipe directories of two domains, "A:B". The
 /// first instance that works joins A, its spare B.
 inline constexpr const char* spare_variable = "FIREBREAK_SPARE";
-/// And where core dumps of instances in these two go, likewise. Not set: to where the process's go.
+/// The variable that says, in the same form, where core dumps of instances in these two domains go. When it
+/// is not set they go to where the process's own go.
 inline constexpr const char* spare_dumps_variable = "FIREBREAK_SPARE_DUMPS";
 
 /// A file in a domain's pipe directory for as long as the domain is parked: for processes that come to it,
@@ -39,20 +40,22 @@ enum class SpareState : std::uint32_t {
   Lost,         ///< its domain died and it could not leave; `reason` says why
 };
 
-/// What the agent wants of a process in one of its two domains.
+/// The rule that the agent gives a process for one of its two domains.
 enum class DomainRule : std::uint32_t {
   Open,    ///< nothing
-  Closed,  ///< no new instance joins it: it has had a fault, and waits for its clients to go
-  Held,    ///< and nothing there is given back: it is parked, and whoever ends in it ends it for everybody
+  Closed,  ///< no new instance joins the domain: it has had a fault, and waits for its clients to go
+  Held,    ///< nothing in the domain is given back either: it is parked, and whoever ends in it ends it for
+           ///< everybody
 };
 
 /// The parts of a move, in this order.
 enum class MovePart : std::uint32_t {
-  Calls,      ///< until nobody was inside a call
-  Spare,      ///< until the spare had everything
-  Work,       ///< until all that was queued was done
-  Variables,  ///< until the variables of the code were copied
-  Ranges,     ///< until the guard ranges were the next instance's; a process of before has none
+  Calls,      ///< wait until nobody was inside a call
+  Spare,      ///< wait until the spare had everything
+  Work,       ///< wait until all queued work was done
+  Variables,  ///< wait until the variables of the code were copied
+  Ranges,     ///< wait until the guard ranges were the next instance's; a process of an older version has
+              ///< none
 };
 inline constexpr std::size_t move_parts = 5;
 
@@ -81,13 +84,13 @@ struct SparePage {
   std::array<char, text_bytes> spare_domain{};            ///< empty: there is no spare
   std::array<char, text_bytes> reason{};
   std::array<std::atomic<std::uint32_t>, move_parts>
-      last_move_us{};  ///< by MovePart; 0: it did not come to that
+      last_move_us{};  ///< one time for each MovePart; 0: the move did not get that far
   /// The agent's; not 0: the process loads no more copies, since all processes together have left as many
   /// instances as may be left (docs/how/spare.md). An agent of before says nothing.
   std::atomic<std::uint32_t> no_more_copies{0};
-  /// What the program's own driver, which does no work, and the spare take of the GPU's memory, in MiB: how
-  /// much less was free once each was there. What others took or gave meanwhile is in it. A process of before
-  /// says 0.
+  /// GPU memory, in MiB, that the program's own driver (which does no work) and the spare take: how much less
+  /// was free once each was there. The figure includes what others took or gave meanwhile. A process of an
+  /// older version says 0.
   std::atomic<std::uint32_t> own_driver_mib{0};
   std::atomic<std::uint32_t> spare_mib{0};
   /// How many operations that were under way when a domain died were done again, in all its moves.

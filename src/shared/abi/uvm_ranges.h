@@ -22,7 +22,7 @@ inline constexpr unsigned long uvm_create_external_range = 73;
 inline constexpr unsigned long uvm_map_external_sparse = 74;
 
 /// NV_STATUS values that these requests answer beside those in shared/abi/uvm_tools.h.
-inline constexpr std::uint32_t nv_err_invalid_device = 38;  ///< no such GPU in this VA space
+inline constexpr std::uint32_t nv_err_invalid_device = 38;  ///< the VA space has no such GPU
 inline constexpr std::uint32_t nv_err_no_memory = 81;
 inline constexpr std::uint32_t nv_err_uvm_address_in_use = 104;  ///< overlaps a range of any kind
 

@@ -84,9 +84,9 @@ constexpr std::uint64_t uvm_event_mask(UvmEventType type) {
 
 inline constexpr std::size_t uvm_event_types = 64;
 
-/// What driver and reader share about the queue. Indices are entries, modulo the queue's size. The driver
-/// writes an entry at put_behind, then moves both put indices; the reader reads from get_ahead and then moves
-/// both get indices. A queue with one free entry is full: further events are counted in `dropped`.
+/// The part of the queue that driver and reader share. Indices are entries, modulo the queue's size. The
+/// driver writes an entry at put_behind, then moves both put indices; the reader reads from get_ahead and
+/// then moves both get indices. A queue with one free entry is full: further events are counted in `dropped`.
 struct UvmToolsControl {
   std::uint32_t get_ahead;
   std::uint32_t get_behind;
@@ -132,7 +132,7 @@ enum class UvmFatalReason : std::uint8_t {
 enum class UvmClientType : std::uint8_t {
   Invalid = 0,
   Gpc = 1,  ///< inside a GPC: a replayable fault
-  Hub = 2,  ///< behind the hub (copy engine, host): a non-replayable fault
+  Hub = 2,  ///< a unit behind the hub (copy engine, host): a non-replayable fault
 };
 
 /// Index of the CPU among processors; GPUs follow it.
@@ -244,9 +244,9 @@ struct alignas(8) UvmEntry {
   }
 };
 
-/// In the first layout ("V1"); the longest event, a migration, fills it.
+/// The first layout ("V1"); the longest event, a migration, fills it.
 using UvmEvent = UvmEntry<64>;
-/// In the second ("V2"), which makes room for wider indices and processor masks.
+/// The second layout ("V2"), which makes room for wider indices and processor masks.
 using UvmEventV2 = UvmEntry<72>;
 static_assert(sizeof(UvmEvent) == 64 && sizeof(UvmEventV2) == 72);
 

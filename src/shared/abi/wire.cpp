@@ -38,7 +38,7 @@ void from_json(const json& in, StrayPolicy& policy) {
 
 namespace {
 
-/// What does not fit is no message of ours: cut off it would be another number.
+/// A number that does not fit makes the message invalid: cut off it would be another number.
 template <class T>
 void read_number(const json& in, const char* name, T& value) {
   const json& its = in.at(name);
@@ -49,7 +49,7 @@ void read_number(const json& in, const char* name, T& value) {
   value = its.get<T>();
 }
 
-/// Of programs and agents that are older, and send none.
+/// Programs and agents that are older send none of these.
 template <class T>
 void read_number_if(const json& in, const char* name, T& value) {
   if (in.contains(name)) read_number(in, name, value);

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What tenants, the firebreak command and the agent say to each other: one JSON object a message, over a
-/// SOCK_SEQPACKET socket, with descriptors attached where noted. Never on the path of a promotion.
-///
-/// Each request carries a number, which counts up from 1 in the process that asks, and its answer repeats it:
-/// so an answer that comes after nobody waits for it any more is not taken for another one's. What is sent
-/// unasked has none. Programs built before 0.7 number nothing; the agent answers them as its predecessors
-/// did, without numbers, and they are sent whole what newer ones ask for (noted below).
+/// Messages between tenants, the firebreak command and the agent: one JSON object a message, over a
+/// SOCK_SEQPACKET socket, with descriptors attached where noted. No promotion waits for one. Each request
+/// carries a number, which counts up from 1 in the process that asks, and its answer repeats it: so an answer
+/// that comes after nobody waits for it any more is not taken for another one's. Messages that nobody asked
+/// for have no number. Programs built before 0.7 number nothing; the agent answers them as its predecessors
+/// did, without numbers, and sends them whole what newer ones ask for (noted below).
 #pragma once
 
 #include <cstdint>
@@ -26,17 +25,17 @@ inline constexpr std::size_t name_bytes_max = 63;
 
 enum class Role { Active, Standby };
 
-/// What an allocation is for, and who may write it.
+/// The use of an allocation, which says who may write it.
 enum class Memory {
-  State,    ///< every process of the tenant
-  Weights,  ///< who made it; for the others it is read-only
+  State,    ///< writable for every process of the tenant
+  Weights,  ///< writable for its maker; read-only for the tenant's other processes
 };
 
-/// What becomes of a guarded tenant that strays. The operator's to say, never the tenant's.
+/// The consequence for a guarded tenant that strays. The operator decides on it, never the tenant.
 enum class StrayPolicy {
-  Default,  ///< what the agent was started with
-  End,      ///< it computes nonsense: it is ended in the orderly way
-  Report,   ///< it is only told of, up to a number of blocks
+  Default,  ///< follow the agent's own option
+  End,      ///< end the tenant in the orderly way, since it computes nonsense
+  Report,   ///< tell of its strays, up to a number of blocks
 };
 
 // --- from tenants
@@ -46,7 +45,7 @@ enum class StrayPolicy {
 struct Join {
   std::string tenant;
   Role role = Role::Active;
-  std::string token = {};  ///< as Placed gave it; empty where nobody was placed
+  std::string token = {};  ///< the token that Placed gave; empty where nobody was placed
   /// One no other join has: asked again with it, where the answer was lost with its agent, it is the same
   /// one.
   std::string attempt = {};
@@ -57,7 +56,7 @@ struct Join {
 struct Rejoin {
   std::string tenant;
   std::string token = {};
-  bool ready = false;  ///< it is a standby that has warmed up, and waits
+  bool ready = false;  ///< the process is a standby that has warmed up, and waits
 };
 /// A fenced process that can work on wants to be its successor's standby; an active whose GPU work has ended
 /// wants its standby to go on, and to be that one's standby. Answered by Done, also to who is the standby
@@ -87,7 +86,7 @@ struct GiveListener {};
 struct NextConnection {
   std::uint64_t after = 0;
 };
-/// That connection is not needed any more. Answered by Done or Refused.
+/// Tells the agent that a connection is not needed any more. Answered by Done or Refused.
 struct ReleaseConnection {
   std::uint64_t id = 0;
 };
@@ -100,18 +99,18 @@ struct Resumed {
 };
 /// The active leaves in good order. Answered by Done.
 struct Finish {};
-/// What became of an Inject: raised at `raised_at_ns` (CLOCK_MONOTONIC), or not, for a reason. Not answered.
+/// Tells how an Inject ended: raised at `raised_at_ns` (CLOCK_MONOTONIC), or not, for a reason. Not answered.
 struct Injected {
   std::int64_t raised_at_ns = 0;
   std::string refusal;  ///< empty: it is raised right after this
 };
 
-/// Where would a GPU core dump of this process go, whose environment does not say so? So that its MPS domain
-/// can be parked. Answered by CoreDumpPipe, by Done where it is not to be in the mode or is already, or
-/// Refused.
+/// Asks where a GPU core dump of this process would go, whose environment does not say so, so that its MPS
+/// domain can be parked. Answered by CoreDumpPipe, by Done where the process is not to be in the mode or is
+/// already, or Refused.
 struct GiveCoreDumpPipe {};
-/// It is in the core dump mode from now on, by the driver's calls, with the pipe that it was given; or it
-/// cannot be. Answered by Done.
+/// Tells that the process is in the core dump mode from now on, by the driver's calls, with the pipe that it
+/// was given; or that it cannot be. Answered by Done.
 struct CoreDumpMode {
   std::string why_not;  ///< empty: it is
 };
@@ -119,7 +118,7 @@ struct CoreDumpMode {
 // --- from the firebreak command
 // ---------------------------------------------------------------------------------
 
-/// Where would this tenant run? Answered by Placed or Refused. What was answered last on a connection holds
+/// Asks where this tenant would run. Answered by Placed or Refused. The last answer on a connection holds
 /// until that is closed, or the process has been adopted.
 struct Place {
   std::string tenant;
@@ -127,7 +126,7 @@ struct Place {
   std::string gpu = {};          ///< UUID or how one begins; empty: any
   std::uint32_t sm_percent = 0;  ///< 0: what the agent was started with; both
   std::uint32_t memory_mib = 0;
-  bool spare = false;                  ///< with a spare driver instance in another domain of that GPU
+  bool spare = false;                  ///< asks for a spare driver instance in another domain of that GPU
   bool spare_if_there_is_one = false;  ///< the same where the agent gives one, and else without
 };
 /// `pid` was started with what Placed said, by this agent or the one before. Answered by Done, also where it
@@ -138,17 +137,17 @@ struct Adopt {
   std::int64_t pid = 0;
   StrayPolicy strays = StrayPolicy::Default;
 };
-/// That process of the tenant is to end, without harm to others; its standby goes on in its place. Answered
+/// Asks that a process of the tenant end without harm to others; its standby goes on in its place. Answered
 /// by Done once that has begun, or Refused.
 struct EndProcess {
   std::string tenant;
   std::int64_t pid = 0;
 };
-/// All processes of the tenant are to end, without harm to others. Answered by Ended when they are gone, or
+/// Asks that all processes of the tenant end without harm to others. Answered by Ended when they are gone, or
 /// Refused.
 struct EndTenant {
   std::string tenant;
-  std::uint32_t grace_ms = 0;  ///< between SIGTERM and SIGKILL
+  std::uint32_t grace_ms = 0;  ///< time between SIGTERM and SIGKILL
 };
 /// Whole lines that an adopted process wrote to its standard error: those that name a fault. Not answered.
 struct Output {
@@ -157,7 +156,7 @@ struct Output {
 };
 /// Answered by StatusDocument.
 struct StatusRequest {};
-/// From now on every Event is sent to this connection too. Answered by Done.
+/// Asks for every Event from now on, on this connection too. Answered by Done.
 struct Subscribe {};
 /// A fault on purpose inside the tenant's active process, at its `commits`-th commit from now. The agent
 /// passes it on to the tenant, and answers with the tenant's Injected, or Refused.
@@ -175,8 +174,8 @@ struct HandOver {
 /// nobody is to start again. Answered by Ended when all but the agent is gone, and nothing is kept; or by
 /// Refused, with who is there, unless `force`.
 struct Shutdown {
-  bool force = false;          ///< also where tenants are there
-  std::uint32_t grace_ms = 0;  ///< between SIGTERM and SIGKILL, for each of their processes
+  bool force = false;          ///< shut down although tenants are there
+  std::uint32_t grace_ms = 0;  ///< time between SIGTERM and SIGKILL, for each of their processes
 };
 
 /// A GPU that was taken for broken is well again, since it was reset: by its UUID or how that begins, its PCI
@@ -193,11 +192,12 @@ struct Joined {
   std::uint32_t epoch = 0;
   std::uint64_t arena_base =
       0;  ///< first GPU address for the tenant's allocations, the same in each of its processes
-  /// What the tenant has already. Who numbers nothing is sent them at once, with their descriptors.
+  /// Number of allocations that the tenant has already. A program that numbers nothing is sent them at once,
+  /// with their descriptors.
   std::uint32_t allocations = 0;
   /// How long to wait for the next agent where this one is gone; 0: none will know the tenant.
   std::uint32_t agent_returns_ms = 0;
-  std::uint32_t member = 0;  ///< by which the shared page names this process when it is promoted
+  std::uint32_t member = 0;  ///< number by which the shared page names this process when it is promoted
 };
 /// The answer to GiveAllocation, with the descriptor attached. Unasked, to the standby for each allocation
 /// that its tenant gets, without it: who needs it asks for it, so that nobody is sent more than it takes.
@@ -223,7 +223,7 @@ struct Placed {
   std::uint32_t agent_returns_ms = 0;
 };
 struct Done {
-  std::int64_t pid = 0;  ///< of an Adopt: the process's number where the agent is; 0: nobody asked for one
+  std::int64_t pid = 0;  ///< the process's number where the agent is, for an Adopt; 0: nobody asked for one
 };
 struct Refused {
   std::string reason;
@@ -242,15 +242,15 @@ struct StatusDocument {
 };
 /// What the agent tells of (shared/abi/events.def, docs/use/events.md).
 enum class EventKind : std::uint8_t {
-  Other,  ///< of an agent that is newer than this program; never told by this one
+  Other,  ///< a kind of an agent that is newer than this program; this one never tells it
 #define FIREBREAK_EVENT(name, word) name,
 #include "shared/abi/events.def"
 #undef FIREBREAK_EVENT
 };
 
-/// As it travels; "other" of Other.
+/// Returns the kind's word on the wire; "other" for Other.
 std::string_view to_string(EventKind kind);
-/// Other: there is no such word.
+/// Returns the kind of a word; Other when there is no such word.
 EventKind event_kind(std::string_view word);
 
 /// Something happened. Empty strings and zeros: does not apply.
@@ -260,7 +260,7 @@ struct Event {
   std::string tenant;
   std::string domain;
   std::int64_t pid = 0;
-  std::string source;  ///< of a fault
+  std::string source;  ///< source of a fault
   std::uint32_t epoch = 0;
   std::uint64_t step = 0;
   std::string text;  ///< one line for a person
@@ -275,7 +275,7 @@ using Message =
 
 /// A message as it travels.
 struct Letter {
-  std::uint64_t number = 0;  ///< of the request; 0: none
+  std::uint64_t number = 0;  ///< number of the request; 0: none
   Message message;
 };
 
@@ -284,7 +284,7 @@ std::string encode(const Message& message, std::uint64_t number = 0);
 Result<Letter> decode_letter(std::string_view text);
 /// The same for who does not care for the number.
 Result<Message> decode(std::string_view text);
-/// Of what need be no message of ours; 0: it has none.
+/// Returns the number in a text that need be no message of ours; 0: it has none.
 std::uint64_t number_in(std::string_view text);
 
 /// "active" or "standby".

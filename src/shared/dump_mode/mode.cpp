@@ -13,7 +13,7 @@ constexpr std::string_view lightweight_variable = "CUDA_ENABLE_LIGHTWEIGHT_CORED
 constexpr std::string_view prefix_of_others = "CUDA_COREDUMP_";
 constexpr std::string_view progress_variable = "CUDA_COREDUMP_SHOW_PROGRESS";
 constexpr std::string_view flags_variable = "CUDA_COREDUMP_GENERATION_FLAGS";
-/// Without them a dump has all device memory, and takes its clients' time.
+/// Dumps leave these out: with them a dump has all device memory, and takes its clients' time.
 constexpr std::string_view flags =
     "skip_abort,skip_nonrelocated_elf_images,skip_global_memory,skip_shared_memory,skip_local_memory,"
     "skip_constbank_memory";

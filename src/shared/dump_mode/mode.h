@@ -25,12 +25,12 @@ std::optional<std::string_view> variable_in(std::string_view environment, std::s
 /// state of the warps, and no memory: the process is not aborted after it.
 Environment mode_environment(const std::string& dump_path);
 
-/// Whether a variable of that name sets something of the mode. A program that has such settings of its own
+/// True when a variable of that name sets something of the mode. A program that has such settings of its own
 /// keeps them.
 bool is_of_mode(std::string_view variable);
 
-/// Where a process dumps to that is in the mode as mode_environment() says; empty: it is not, or has settings
-/// of its own. `environment`: as /proc/PID/environ has it.
+/// Returns where a process dumps to that is in the mode as mode_environment() says; empty: it is not, or has
+/// settings of its own. `environment`: as /proc/PID/environ has it.
 std::string dump_path_in(std::string_view environment);
 
 }  // namespace firebreak::park

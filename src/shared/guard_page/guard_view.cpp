@@ -12,7 +12,7 @@
 namespace firebreak::guard {
 namespace {
 
-/// Of an access, even where whoever hears of it is kept from the processor for a while.
+/// Longest time until an access is heard of, even where its listener is kept from the processor for a while.
 constexpr Milliseconds heard_within{1000};
 
 Nearest seen_from(const Allocation& allocation, std::uint64_t address) {
@@ -82,7 +82,8 @@ std::uint64_t GuardView::allocating_calls() const { return page().allocating_cal
 bool GuardView::covers(std::uint64_t address, Monotonic when) const {
   const std::size_t ranges = std::min<std::size_t>(page().ranges.load(), abi::guard_ranges_max);
   return std::any_of(page().range, page().range + ranges, [&](const abi::GuardRange& range) {
-    const std::int64_t until_ns = range.until_ns.load();  // any number: nothing is added to it
+    const std::int64_t until_ns = range.until_ns.load();  // the value may be any number: nothing is added to
+                                                          // it
     const bool is_there = address >= range.begin.load() && address < range.end.load();
     return is_there && (until_ns == 0 || when - heard_within < from_ns(until_ns));
   });

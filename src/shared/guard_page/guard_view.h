@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What somebody outside a guarded tenant reads in its guard page (shared/abi/guard_page.h).
+/// The view that somebody outside a guarded tenant has of its guard page (shared/abi/guard_page.h).
 #pragma once
 
 #include <cstdint>
@@ -23,10 +23,10 @@ struct Allocation {
   std::uint64_t end() const { return address + size_bytes; }
 };
 
-/// Where a stray address lies, seen from the allocation that it most probably meant.
+/// The place of a stray address, seen from the allocation that it most probably meant.
 struct Nearest {
   Allocation allocation;
-  std::uint64_t distance_bytes = 0;  ///< from its end, its begin, or into it
+  std::uint64_t distance_bytes = 0;  ///< distance from the allocation's end, from its begin, or into it
   enum class Side { Before, Inside, Past } side = Side::Past;
 };
 
@@ -48,12 +48,12 @@ class GuardView {
   void say_heard() const;
   std::uint64_t guard_range_bytes() const;
   std::uint64_t allocating_calls() const;
-  /// What it has launched (shared/guard_page/work_view.h); lives as long as this.
+  /// Returns what the tenant has launched (shared/guard_page/work_view.h); it lives as long as this.
   const abi::GuardWork& work() const { return page().work; }
-  /// Whether the guard ranges cover the address at `when`, or did until lately: an access that strayed there
-  /// was serviced, and is heard of later.
+  /// True when the guard ranges cover the address at `when`, or did until lately: an access that strayed
+  /// there was serviced, and is heard of later.
   bool covers(std::uint64_t address, Monotonic when) const;
-  /// Where the address was freed lately, that allocation; else the nearest one that is alive, within
+  /// Returns the allocation in which the address was freed lately; else the nearest one that is alive, within
   /// nearest_bytes_max; empty: there is none.
   std::optional<Nearest> nearest(std::uint64_t address) const;
 

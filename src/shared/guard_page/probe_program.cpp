@@ -37,7 +37,7 @@ ProbeResult known_or_new_probe_result(os::Kernel& kernel, Probed what, Result<os
   const ProbeResult known = known_probe_result(kernel, what);
   if (known.answer != ProbeResult::Answer::Untested) return known;
   if (!program) return {ProbeResult::Answer::Untested, program.error().message};
-  // Without the variable a client looks for a daemon in the default place: this one finds an empty folder.
+  // A client without the variable looks for a daemon in the default place: this one finds an empty folder.
   const auto nobody = os::TemporaryDirectory::create();
   if (!nobody) return {ProbeResult::Answer::Untested, nobody.error().message};
   program->environment.emplace_back("CUDA_MPS_PIPE_DIRECTORY", nobody->path());
@@ -50,7 +50,7 @@ ProbeResult known_or_new_probe_result(os::Kernel& kernel, Probed what, Result<os
   ProbeResult result{ProbeResult::Answer::Untested, said.empty() ? "its probe ended without a word" : said};
   if (ended && ran->status.exit_code == works_status) result = {ProbeResult::Answer::Works, ""};
   if (ended && ran->status.exit_code == fails_status) result.answer = ProbeResult::Answer::Fails;
-  (void)keep_probe_result(kernel, what, result);  // where it cannot be kept it is tried again
+  (void)keep_probe_result(kernel, what, result);  // a result that cannot be kept is tried again
   return result;
 }
 

@@ -11,12 +11,13 @@
 
 namespace firebreak::guard {
 
-/// What a program says that did probe_guard_ranges(): its exit status, and the reason on standard output.
+/// Returns the exit status of a program that did probe_guard_ranges(); it prints the reason on standard
+/// output.
 int exit_status_of(const ProbeResult& result);
 
-/// What is known; where that is nothing, `program` (an error is the reason why there is none) is run (see
-/// exit_status_of), in no MPS domain whatever this process's environment says, and its answer kept. Blocks
-/// until it has ended, at most `patience`.
+/// Returns the known result. Where nothing is known, `program` (an error is the reason why there is none) is
+/// run in no MPS domain, whatever this process's environment says, and its answer kept (see exit_status_of).
+/// Blocks until it has ended, at most `patience`.
 ProbeResult known_or_new_probe_result(os::Kernel& kernel, Probed what, Result<os::SpawnRequest> program,
                                       Milliseconds patience = Milliseconds(30'000));
 

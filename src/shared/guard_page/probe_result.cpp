@@ -23,7 +23,7 @@ constexpr std::array spellings{Spelling{ProbeResult::Answer::Works, "works"},
 
 std::string line_of(const std::string& text) { return text.substr(0, text.find('\n')); }
 
-/// What a result is about.
+/// The boot and the driver that a result is about.
 struct Place {
   std::string boot;
   std::string driver;

@@ -85,7 +85,7 @@ std::vector<std::string> kernels_in_flight(const abi::GuardWork& work, Since sin
 
 std::string describe_kernels(const std::vector<std::string>& kernels) {
   if (kernels.empty()) return {};
-  const bool is_call = kernels.front().ends_with("()");  // of the driver's: a copy, say
+  const bool is_call = kernels.front().ends_with("()");  // the name is that of a driver call: a copy, say
   if (kernels.size() == 1) return fmt::format("{}`{}`", is_call ? "" : "kernel ", kernels.front());
   std::string text = "one of ";
   const std::size_t told = std::min(kernels.size(), names_told_max);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What the launches in a guard page tell to somebody outside, also when the process is dead.
+/// Tells what the launches in a guard page say to somebody outside, also when the process is dead.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,10 @@ namespace firebreak::guard {
 enum class LaunchState {
   Unknown,  ///< the page does not tell
   Running,  ///< a launch is known to be under way
-  Ended,    ///< all launches are known to have ended
+  Ended,    ///< the page says that all launches have ended
 };
 
-/// Of a process that is dead, or that launches nothing meanwhile: of a living one it may be over.
+/// Holds for a process that is dead, or that launches nothing meanwhile: for a living one it may be over.
 LaunchState state_of(const abi::GuardWork& work);
 
 /// "running", "ended", "unknown".

@@ -10,7 +10,7 @@ namespace firebreak::link {
 namespace {
 
 constexpr Milliseconds connect_timeout{2000};
-/// Between two looks whether the next agent is there.
+/// Pause between two looks whether the next agent is there.
 constexpr Milliseconds look_pause{20};
 
 tl::unexpected<Error> agent_is_gone() { return fail(ErrorCode::Unavailable, "the firebreak agent is gone"); }
@@ -41,7 +41,7 @@ Result<std::unique_ptr<AgentLink>> AgentLink::connect(const std::string& socket_
 
 AgentLink::~AgentLink() {
   hang_up();
-  if (reader_.joinable()) reader_.join();  // it is not where no thread could be had
+  if (reader_.joinable()) reader_.join();  // the thread is missing where none could be had
 }
 
 void AgentLink::hang_up() {
@@ -192,8 +192,8 @@ bool AgentLink::is_closing_within(Milliseconds time) {
   return changed_.wait_for(lock, time, [this] { return closing_; });
 }
 
-/// What arrives before the answer is taken as ever. One that is older than we are answers without our number,
-/// and is none that we can ask.
+/// Messages that arrive before the answer are taken as ever. An agent that is older than this program answers
+/// without our number; it cannot be asked.
 AgentLink::Welcome AgentLink::present(os::Socket& socket, const abi::Rejoin& words) {
   std::uint64_t number = 0;
   {
@@ -224,7 +224,7 @@ void AgentLink::handle(os::Message received) {
   take_answer(std::move(*letter), std::move(received.descriptors));
 }
 
-/// What the agent says unasked.
+/// Takes what the agent says unasked.
 bool AgentLink::is_news(const abi::Message& message) {
   if (const auto* wanted = std::get_if<abi::Inject>(&message)) {
     inject(*wanted);
@@ -242,7 +242,7 @@ bool AgentLink::is_news(const abi::Message& message) {
   return true;
 }
 
-/// Those that nobody waits for any more are dropped, with their descriptors.
+/// Answers that nobody waits for any more are dropped, with their descriptors.
 void AgentLink::take_answer(abi::Letter letter, std::vector<os::Fd> descriptors) {
   const std::lock_guard lock(mutex_);
   if (awaited_ == 0 || (letter.number != 0 && letter.number != awaited_)) return;
@@ -304,7 +304,7 @@ Result<Answer> AgentLink::ask(const abi::Message& message, int descriptor, Milli
     const Status sent = send(*current, text, descriptor);
     lock.lock();
     if (!sent && !return_) return propagate(sent, "agent");
-    // Another agent is asked the same, under the same number.
+    // The next agent is asked the same, under the same number.
     changed_.wait_until(lock, deadline, [&] { return answer_.has_value() || lost_ || socket_ != current; });
   } while (!answer_ && !lost_ && std::chrono::steady_clock::now() < deadline);
   awaited_ = 0;

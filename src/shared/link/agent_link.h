@@ -37,16 +37,16 @@ class AgentLink {
     abi::Rejoin words;
     Milliseconds patience{0};
   };
-  /// From now on the link is lost only when the next agent does not come, or does not want us, also where the
-  /// one that we are connected to has gone already. Questions that are under way meanwhile are asked again.
-  /// Once, by who made the link.
+  /// Makes the link be lost only when the next agent does not come, or does not want us, also where the one
+  /// that we are connected to has gone already. Questions that are under way meanwhile are asked again. The
+  /// maker of the link calls it once.
   void come_back(Return how);
-  /// What the agent is told of this standby when the link comes back.
+  /// Sets what the agent is told of this standby when the link comes back.
   void say_ready(bool ready);
   /// Why the agent does not want this process back; empty: nothing of the kind has been said.
   std::string refusal() const;
 
-  /// From now on the link is lost, and whoever waits for an answer is told so at once.
+  /// Ends the link: whoever waits for an answer is told so at once.
   void hang_up();
 
   /// Called once, on the reading thread, when the agent is gone for good.
@@ -71,7 +71,7 @@ class AgentLink {
   /// Called on the reading thread when the agent wants this process to hand over.
   void on_hand_over(std::function<void()> callback);
 
-  /// From now on `callback` is called on the reading thread for every Event of this agent. Errors as ask().
+  /// Has `callback` called on the reading thread for every Event of this agent from now on. Errors as ask().
   Status subscribe(std::function<void(const abi::Event&)> callback);
 
   struct SharedAllocation {
@@ -95,7 +95,7 @@ class AgentLink {
   void handle(os::Message received);
   bool is_news(const abi::Message& message);
   void take_answer(abi::Letter letter, std::vector<os::Fd> descriptors);
-  /// To be called without mutex_, which whoever is called may want.
+  /// Callers do not hold mutex_, which the callback may want.
   template <class Callback>
   Callback copy_of(const Callback& callback) const {
     const std::lock_guard lock(mutex_);
@@ -107,7 +107,8 @@ class AgentLink {
   SharedSocket socket() const;
   bool find_next_agent();
   bool is_closing_within(Milliseconds time);
-  /// What the next agent says to one who comes back; Died: it was killed as well, and there may be another.
+  /// The answer of the next agent to a process that comes back. Died: the agent was killed as well, and there
+  /// may be another.
   enum class Welcome { Wanted, Refused, Died };
   Welcome present(os::Socket& socket, const abi::Rejoin& words);
   static Status send(os::Socket& socket, const std::string& text, int descriptor = -1);
@@ -122,11 +123,11 @@ class AgentLink {
   bool closing_ = false;
   bool lost_ = false;
   std::string refusal_;
-  std::uint64_t last_number_ = 0;  ///< of our requests, whichever agent they went to
+  std::uint64_t last_number_ = 0;  ///< number of our last request, whichever agent it went to
   std::uint64_t awaited_ = 0;      ///< the one whose answer somebody waits for; 0: nobody does
   std::optional<Answer> answer_;
   std::set<std::string> announced_;  ///< allocations of the tenant that came while we were its standby
-  std::uint64_t agents_ = 1;         ///< so many we have been connected to
+  std::uint64_t agents_ = 1;         ///< number of agents that we have been connected to
   std::function<void()> on_lost_;
   std::function<void(const abi::Inject&)> on_inject_;
   std::function<void()> on_hand_over_;

@@ -59,7 +59,8 @@ TEST_F(AgentLinkTest, ALateAnswerIsNotTheNextQuestions) {
   auto second = ask(abi::StandDown{});
   const std::uint64_t number = hear().number;
   EXPECT_NE(number, first);
-  // It has been heard, and thrown away, when what came with it is closed: before the right answer comes.
+  // The late answer has been heard, and thrown away, when what came with it is closed: before the right
+  // answer comes.
   std::array<int, 2> ends{};
   ASSERT_EQ(::pipe(ends.data()), 0);
   const os::Fd reading(ends[0]);

@@ -11,7 +11,8 @@
 
 namespace firebreak::link {
 
-/// By one connection, for as long as that lives; the next question makes another. For one thread at a time.
+/// Questions on one connection, for as long as that lives; the next question makes another connection. One
+/// thread at a time may use it.
 class AgentQuestion {
  public:
   explicit AgentQuestion(std::string socket_path) : socket_path_(std::move(socket_path)) {}

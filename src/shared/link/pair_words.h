@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What the agent says of a pair: its phase, and how far its standby is. The state machine is in
-/// agent/tenants/pair.
+/// The words in which the agent describes a pair: its phase, and how far its standby is. The state machine is
+/// in agent/tenants/pair.
 #pragma once
 
 #include <string_view>
@@ -22,7 +22,7 @@ enum class Phase {
 enum class Standby { None, Joined, Ready };
 
 const char* to_string(Phase phase);
-/// By its name; InvalidArgument.
+/// Finds a phase by its name; InvalidArgument.
 Result<Phase> phase_from(std::string_view name);
 Result<Standby> standby_from(std::string_view name);
 const char* to_string(Standby standby);

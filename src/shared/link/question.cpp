@@ -32,7 +32,7 @@ Result<Answer> ask_once(const std::string& socket_path, const abi::Message& ques
     auto letter =
         abi::decode_letter({reinterpret_cast<const char*>(received->bytes.data()), received->bytes.size()});
     if (!letter) return propagate(letter);
-    // What it says unasked is for others.
+    // Messages that the agent sends unasked are for others.
     if (letter->number == number)
       return as_result({std::move(letter->message), std::move(received->descriptors)});
   }

@@ -12,7 +12,7 @@
 
 namespace firebreak::link {
 
-/// What the agent answered, and the descriptors that came along.
+/// The agent's answer, and the descriptors that came along.
 struct Answer {
   abi::Message message;
   std::vector<os::Fd> descriptors;

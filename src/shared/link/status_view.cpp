@@ -18,7 +18,7 @@ std::uint64_t number_at(const Json& entry, const char* name) {
   return found != entry.end() && found->is_number_unsigned() ? found->get<std::uint64_t>() : 0;
 }
 
-/// Of what is no object, or has no such member: an empty object.
+/// Returns an empty object for what is no object, or has no such member.
 const Json& object_at(const Json& entry, const char* name) {
   static const Json empty = Json::object();
   const auto found = entry.find(name);
@@ -26,7 +26,7 @@ const Json& object_at(const Json& entry, const char* name) {
 }
 
 std::vector<Json> objects_at(const Json& all, const char* name) {
-  const auto array = all.find(name);  // of what is no object: the end
+  const auto array = all.find(name);  // the end, for what is no object
   std::vector<Json> objects;
   if (array == all.end() || !array->is_array()) return objects;
   for (const Json& entry : *array) {

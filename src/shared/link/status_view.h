@@ -51,10 +51,10 @@ struct FaultView {
 };
 
 struct StatusView {
-  std::map<std::string, TenantView> tenants;          ///< by name
-  std::vector<DomainView> domains;                    ///< as the agent has them in order
+  std::map<std::string, TenantView> tenants;          ///< tenants by name
+  std::vector<DomainView> domains;                    ///< domains in the agent's order
   std::map<std::string, std::vector<pid_t>> servers;  ///< the MPS servers, by domain
-  std::map<std::string, ParkingView> parking;         ///< by domain; empty: domains are not parked
+  std::map<std::string, ParkingView> parking;         ///< parking by domain; empty: domains are not parked
   std::string tenants_socket;                         ///< empty: the agent does not say
   std::vector<FaultView> faults;                      ///< the last ones in their order; tenants are told none
 
@@ -66,7 +66,7 @@ StatusView parse_status(const std::string& status_json);
 
 /// "serving", "draining", "restarting", "silent", "gpu_failed", "parked".
 std::string state_of(const StatusView& status, const DomainView& domain);
-/// Whether it serves, and nothing of it is held.
+/// True when the domain serves, and nothing of it is held.
 bool takes_clients(const StatusView& status, const DomainView& domain);
 
 }  // namespace firebreak::link

@@ -13,14 +13,15 @@ class Backoff {
   Backoff(Milliseconds first, Milliseconds longest, Nanoseconds forgets_after)
       : first_(first), longest_(longest), forgets_after_(forgets_after), next_(first) {}
 
-  /// It has failed after `lived`; what lived that long before has not failed again, it has failed once more.
+  /// Returns the pause after a failure of something that `lived` so long; what lived long before has not
+  /// failed again, it has failed once more.
   Milliseconds after_failure(Nanoseconds lived) {
     if (lived >= forgets_after_) next_ = first_;
     const Milliseconds now = next_;
     next_ = std::min(next_ * 2, longest_);
     return now;
   }
-  /// It works.
+  /// Begins anew, since it works.
   void reset() { next_ = first_; }
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What MPS lets one client have of the GPU. Pure.
+/// Limits of what MPS lets one client have of the GPU. Pure.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +16,10 @@ using Environment = std::vector<std::pair<std::string, std::string>>;
 /// 0: no limit. They are words in the client's environment, which NVIDIA's library in the client keeps to: a
 /// bound for programs that are wrong, not for ones that are hostile.
 struct ClientLimits {
-  /// Of the GPU's SMs; MPS rounds down to what the hardware can split (25 % of 132 were 32 on an H100).
+  /// Share of the GPU's SMs; MPS rounds down to what the hardware can split (25 % of 132 were 32 on an H100).
   std::uint32_t sm_percent = 0;
-  /// Of device memory, for all that the process has there, CUDA's own included: of 1024 MiB an H100 left 879
-  /// to the program, and with 300 MiB no context could be made at all ("out of memory").
+  /// Limit of device memory for all that the process has there, CUDA's own included: of 1024 MiB an H100 left
+  /// 879 to the program, and with 300 MiB no context could be made at all ("out of memory").
   std::uint32_t memory_mib = 0;
   friend bool operator==(const ClientLimits&, const ClientLimits&) = default;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What nvidia-cuda-mps-control prints, understood. Pure.
+/// Reads what nvidia-cuda-mps-control prints. Pure.
 #pragma once
 
 #include <sys/types.h>

@@ -82,7 +82,7 @@ class OwnDaemonHost final : public DaemonHost {
  private:
   std::array<std::string, 2> log_paths() const { return {output_path_, log_directory_ + "/control.log"}; }
 
-  /// Who is not whose these are, and keeps the domain.
+  /// Lets in a reader who does not own these, and keeps the domain.
   Status let_reader_in() const {
     if (Status opened = os::let_group_list(pipe_directory_, *options_.reader, true); !opened) return opened;
     return os::let_group_list(log_directory_, *options_.reader, false);
@@ -95,8 +95,8 @@ class OwnDaemonHost final : public DaemonHost {
     return all;
   }
 
-  /// Without it a server is one user's, and whoever else comes waits until all of that user's clients are
-  /// gone (H200, results/h200/mps-users.json). A daemon that does not know the option would not start.
+  /// A server without the option is one user's, and whoever else comes waits until all of that user's clients
+  /// are gone (H200, results/h200/mps-users.json). A daemon that does not know the option would not start.
   bool knows_several_users() {
     const auto program = kernel_.read_file(options_.control_program);
     const bool knows = program && program->find(several_users_option.substr(1)) != std::string::npos;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Whose an MPS domain's daemon and its directories are, and what only that user may do with them: this
+/// The user of an MPS domain's daemon and its directories, and what only that user may do with them: this
 /// process itself, or another that it asks (agent/root/privileged_helper.h).
 #pragma once
 
@@ -17,11 +17,12 @@ namespace firebreak::mps {
 
 struct DomainOptions;
 
-/// In a domain's directory.
+/// Returns the pipe directory in a domain's directory.
 std::string pipe_directory_in(const std::string& directory);
 std::string log_directory_in(const std::string& directory);
-/// In the foreground daemon and server print there what otherwise goes to control.log and server.log (seen
-/// with 580); whoever looks for the server's log finds it under its usual name.
+/// Returns the file of output in a domain's directory: in the foreground daemon and server print there what
+/// otherwise goes to control.log and server.log (seen with 580); whoever looks for the server's log finds it
+/// under its usual name.
 std::string output_path_in(const std::string& directory);
 
 /// One domain's. Each call may wait, as long as it says or for some seconds. Thread safe but for
@@ -31,11 +32,11 @@ class DaemonHost {
   struct Daemon {
     pid_t pid = 0;
     os::Fd process;         ///< a pidfd
-    bool is_child = false;  ///< of ours, so that it has to be reaped
+    bool is_child = false;  ///< it is a child of ours, so that it has to be reaped
   };
 
   virtual ~DaemonHost() = default;
-  /// Those for pipes and logs.
+  /// Makes the directories for pipes and logs.
   virtual Status make_directories() = 0;
   /// Takes away what a daemon that is gone has left for its clients.
   virtual Status clear_pipe_directory() = 0;
@@ -43,11 +44,11 @@ class DaemonHost {
   virtual Result<Daemon> start_daemon() = 0;
   /// A control command, and what was said to it.
   virtual Result<os::ProgramResult> control(const std::string& command, Milliseconds timeout) = 0;
-  /// What is too much of the logs is moved away; they are written on.
+  /// Moves away what is too much of the logs; they are written on.
   virtual Status bound_logs() = 0;
 };
 
-/// This process itself. The kernel outlives it.
+/// Makes the host that is this process itself. The kernel outlives it.
 std::unique_ptr<DaemonHost> own_daemon_host(os::Kernel& kernel, const DomainOptions& options);
 
 }  // namespace firebreak::mps

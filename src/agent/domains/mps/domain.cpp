@@ -28,7 +28,8 @@ Milliseconds left_until(Monotonic deadline) {
   return std::max(std::chrono::ceil<Milliseconds>(deadline - now()), Milliseconds(0));
 }
 
-/// No daemon answered the command. A failing exit status alone does not say so: it may come with an answer.
+/// Returns whether no daemon answered the command. A failing exit status alone does not say so: it may come
+/// with an answer.
 bool means_no_daemon(const os::ProgramResult& result) {
   const bool said_nothing = result.output.find_first_not_of(" \r\n") == std::string::npos;
   return result.status.signal != 0 || (result.status.exit_code != 0 && said_nothing) ||
@@ -84,7 +85,7 @@ Status Domain::take_over() {
   return {};
 }
 
-/// Another may have been asked for since.
+/// Another GPU may have been asked for since.
 bool Domain::has_our_gpu(const std::string& environment) const {
   const auto inherited = os::environment_variable(visible_devices);
   const std::string wanted = options_.gpu.empty() ? inherited.value_or("") : options_.gpu;
@@ -171,7 +172,7 @@ Environment Domain::client_environment() const { return client_environment_of(op
 Environment client_environment_of(const DomainOptions& options) {
   Environment environment = {{"CUDA_MPS_PIPE_DIRECTORY", pipe_directory_in(options.directory)},
                              {"CUDA_MPS_LOG_DIRECTORY", log_directory_in(options.directory)}};
-  // By UUID it means the same GPU to the client, for which the server has numbered what it has anew.
+  // The UUID means the same GPU to the client, for which the server has numbered what it has anew.
   if (!options.gpu.empty()) environment.emplace_back(visible_devices, options.gpu);
   return environment;
 }
@@ -238,7 +239,7 @@ Status Domain::end_server(pid_t server) {
   auto process = kernel_.pidfd_open(server);
   // Asked once more: from here on the number means no other process.
   if (!process || !names(server)) return {};
-  // What it answers is written nowhere; whether it ends is what counts.
+  // The server's answer is written nowhere; whether it ends is what counts.
   static_cast<void>(control("shutdown_server " + std::to_string(server), options_.command_timeout));
   if (!is_readable(kernel_, process->get(), left_until(deadline))) {
     const auto theirs = clients(server);

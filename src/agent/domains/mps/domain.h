@@ -25,17 +25,17 @@ struct Leftover;
 struct DaemonStart {
   std::vector<std::string> command;
   Environment environment;
-  std::string output_path;  ///< of what it and its servers print, to be appended to
+  std::string output_path;  ///< file to which the output of the daemon and its servers is appended
 };
 
 struct DomainOptions {
   std::string name;
-  /// Where the domain's own "pipe" and "log" directories are made; the caller's to remove. Short: sockets
-  /// live there.
+  /// Directory in which the domain's own "pipe" and "log" directories are made; the caller's to remove.
+  /// Short: sockets live there.
   std::string directory;
   /// Looked up in PATH; the software GPU brings a stand-in of the same name.
   std::string control_program = "nvidia-cuda-mps-control";
-  /// For the daemon and its servers, besides the two directories.
+  /// Variables for the daemon and its servers, besides the two directories.
   Environment environment;
   /// The UUID of the one GPU that the domain has; empty: what CUDA finds.
   std::string gpu;
@@ -50,13 +50,13 @@ struct DomainOptions {
   /// The directories may hold what a killed process left: a daemon that still answers is used, and what does
   /// not is removed. Only for who alone may use them.
   bool takes_over = false;
-  /// Of what an earlier daemon wrote.
+  /// Limits of what an earlier daemon wrote.
   os::LogLimits log;
-  /// Whose members may be clients, besides root and our user, at the same time; none: nobody.
+  /// Group whose members may be clients, besides root and our user, at the same time; none: nobody.
   std::optional<gid_t> group = {};
-  /// Whose members read the logs and see what is in the pipe directory, where that is not us.
+  /// Group whose members read the logs and see what is in the pipe directory, where that is not us.
   std::optional<gid_t> reader = {};
-  /// Whose the daemon and the directories are; empty: ours.
+  /// Host of the daemon and the directories; empty: they are ours.
   std::shared_ptr<DaemonHost> host = nullptr;
   Milliseconds start_timeout{10'000};
   Milliseconds command_timeout{3'000};
@@ -65,19 +65,20 @@ struct DomainOptions {
   Milliseconds server_end_timeout{2'000};
 };
 
-/// What a client needs in its environment to join that domain.
+/// Returns the variables that a client needs to join that domain.
 Environment client_environment_of(const DomainOptions& options);
 
-/// In MPS's words.
+/// The state of a server in MPS's words.
 enum class ServerState {
-  Active,  ///< in order
-  Fault,   ///< what its clients had on the GPU is gone; it waits until those whom the fault has hit are, too
-  Other,   ///< it is coming up, for one
+  Active,  ///< the server is in order
+  Fault,   ///< the server's clients have lost what they had on the GPU; it waits until those whom the fault
+           ///< has hit are gone, too
+  Other,   ///< another state: the server is coming up, say
 };
 
-/// Every call runs a control command and blocks for as long as that takes, at most its timeout: not for the
-/// thread of an event loop that has to be quick. Questions and terminate_client() may come from several
-/// threads, the rest from one at a time.
+/// A domain of MPS. Every call runs a control command and blocks for as long as that takes, at most its
+/// timeout: not for the thread of an event loop that has to be quick. Questions and terminate_client() may
+/// come from several threads, the rest from one at a time.
 class Domain {
  public:
   /// Starts the daemon and waits until it answers. Unless it is to outlive us, the daemon dies with the
@@ -89,7 +90,7 @@ class Domain {
 
   const std::string& name() const { return options_.name; }
   const std::string& pipe_directory() const { return pipe_directory_; }
-  /// What a client needs in its environment to join this domain.
+  /// Returns the variables that a client needs to join this domain.
   Environment client_environment() const;
   /// The running servers; none before the first client.
   Result<std::vector<pid_t>> server_pids();
@@ -115,18 +116,18 @@ class Domain {
   /// Lets go of the daemon, which goes on for another process.
   void leave();
 
-  /// Whether the daemon is still there.
+  /// True when the daemon is still there.
   bool running();
   pid_t daemon_pid() const { return daemon_pid_; }
   /// Readable when the daemon has ended; valid until quit().
   const os::Fd& daemon() const { return daemon_; }
-  /// Another process had started the daemon.
+  /// True when another process had started the daemon.
   bool is_taken_over() const { return is_taken_over_; }
-  /// What became of what a killed process had left, in words; empty: there was nothing.
+  /// Tells what became of what a killed process had left, in words; empty: there was nothing.
   const std::string& takeover() const { return takeover_; }
   /// The last line that daemon and servers printed.
   std::string last_words() const;
-  /// What is too much of the logs of daemon and servers is moved away.
+  /// Moves away what is too much of the logs of daemon and servers.
   Status bound_logs() { return options_.host->bound_logs(); }
 
  private:
@@ -154,11 +155,11 @@ class Domain {
   std::string takeover_;
   pid_t daemon_pid_ = 0;  ///< 0: not started, or ended and reaped
   bool is_taken_over_ = false;
-  bool is_child_ = true;  ///< no other can be reaped
+  bool is_child_ = true;  ///< a process that is none cannot be reaped
   os::Fd daemon_;
   std::mutex mutex_;  ///< guards servers_
   std::map<pid_t, os::Fd>
-      servers_;  ///< those listed that still live, by descriptors that cannot mean another process
+      servers_;  ///< the listed servers that still live, by descriptors that cannot mean another process
 };
 
 }  // namespace firebreak::mps

@@ -219,8 +219,8 @@ void DomainKeeper::list_clients() {
   callbacks_.on_clients(list);
 }
 
-/// Who comes to a daemon that somebody has stopped would wait for it. On a busy machine one answer may be
-/// late.
+/// A client that comes to a daemon that somebody has stopped would wait for it. On a busy machine one answer
+/// may be late.
 void DomainKeeper::note_answer(const Result<std::vector<pid_t>>& answer) {
   if (!answer && answer.error().code != ErrorCode::Timeout) return;
   silences_ = answer ? 0 : silences_ + 1;
@@ -247,7 +247,7 @@ void DomainKeeper::take_server(pid_t pid) {
   {
     const std::lock_guard lock(mutex_);
     report_.servers.push_back(pid);
-    // Who comes from now on is a client of this one.
+    // Clients that come from now on are this server's.
     std::erase_if(known_servers_, [](const KnownServer& each) { return each.ended.has_value(); });
     known_servers_.push_back({pid, std::move(start_time), std::move(process)});
   }
@@ -262,7 +262,7 @@ void DomainKeeper::server_ended(pid_t pid) {
     std::erase(report_.servers, pid);
     note_end(pid);
   }
-  // Of a daemon that ends, too, its servers end.
+  // The servers of a daemon that ends end, too.
   if (!domain || !domain->running()) return;
   {
     const std::lock_guard lock(mutex_);
@@ -283,7 +283,7 @@ void DomainKeeper::start_server(uid_t user) {
     return try_again(Nanoseconds(0), "its MPS daemon does not answer: " + to_string(there.error()),
                      [this, user] { start_server(user); });
   }
-  // It has ended by itself after a fault (renew()).
+  // The daemon has ended by itself after a fault (renew()).
   if (had_fault_ && there->empty()) return renew_daemon();
   // A client that came meanwhile has had one started.
   const Status started = servers_.empty() ? domain->start_server(user) : Status{};
@@ -296,7 +296,7 @@ void DomainKeeper::start_server(uid_t user) {
   tell("serves again, with a new server");
 }
 
-/// Who asked for it: the next one is to be of the same user.
+/// Returns the user who asked for the server: the next one is to be of the same user.
 uid_t DomainKeeper::user_of(pid_t pid) {
   const auto status = kernel_.read_file(os::proc_folder(pid) + "/status");
   return os::user_in(status.value_or("")).value_or(0);
@@ -311,7 +311,7 @@ void DomainKeeper::bound_logs() {
   const Status bounded = domain->bound_logs();
   if (bounded) return;
   tell(to_string(bounded.error()));
-  // It would fail the next time as well.
+  // A look would fail the next time as well.
   log_looks_.cancel();
 }
 
@@ -349,14 +349,14 @@ std::optional<DomainKeeper::KnownServer> DomainKeeper::known_server(pid_t pid) c
   return found == known_servers_.end() ? std::nullopt : std::optional(*found);
 }
 
-/// So its number is nobody else's.
+/// The descriptor keeps the number from being another process's.
 bool DomainKeeper::lives(const os::Fd& process) const {
   const int number = process.get();
   const auto ended = kernel_.poll(std::span(&number, 1), Milliseconds(0));
   return ended && ended->empty();
 }
 
-/// With the mutex held.
+/// Called with the mutex held.
 void DomainKeeper::note_end(pid_t pid) {
   for (KnownServer& each : known_servers_) {
     if (each.pid == pid && !each.ended) each.ended = clock_.now();

@@ -31,7 +31,7 @@ enum class DomainState {
 const char* to_string(DomainState state);
 
 struct KeeperOptions {
-  DomainOptions domain;  ///< with the limits of its logs
+  DomainOptions domain;  ///< options of the domain, with the limits of its logs
   Milliseconds first_backoff{100};
   Milliseconds longest_backoff{30'000};
   Milliseconds forgets_failures_after{60'000};
@@ -44,11 +44,11 @@ struct KeeperOptions {
   Milliseconds newcomers_prove{10'000};
   /// A server whose clients have all ended, and which MPS says that it has still, is replaced after so long.
   Milliseconds dead_are_waited_for{10'000};
-  /// After a fault MPS's daemon answers nobody for so long: its servers are killed. Their clients never got
-  /// their error otherwise (H200, beside compute-sanitizer).
+  /// Time for which MPS's daemon may answer nobody after a fault before its servers are killed. Their clients
+  /// never got their error otherwise (H200, beside compute-sanitizer).
   Milliseconds silence_is_waited_for{15'000};
   Milliseconds between_log_looks{10'000};
-  /// After a client has come, while no server is there: twice as long each time.
+  /// Pause after a client has come, while no server is there: twice as long each time.
   Milliseconds first_server_look{50};
   Milliseconds longest_server_look{30'000};
   /// Nobody has to tell us of a client; the server's log does, in words that no document promises.
@@ -69,7 +69,7 @@ struct DomainReport {
   std::uint32_t daemon_restarts = 0;
   std::uint32_t server_restarts = 0;
   bool silent = false;         ///< its daemon runs, and answers no commands
-  std::string news;            ///< what last happened to it, in words; empty: nothing
+  std::string news;            ///< the last event in words; empty: nothing happened
   std::string gpu_needs = {};  ///< before it takes anybody, in words; empty: the GPU is well
   bool takes_clients() const { return state == DomainState::Serving && !silent && gpu_needs.empty(); }
 };
@@ -77,22 +77,22 @@ struct DomainReport {
 /// Its state, or "silent", or "gpu_failed".
 const char* describe_state(const DomainReport& report);
 
-/// All clients of a domain at one time, whoever started them.
+/// The clients of a domain at one time, whoever started them.
 struct ClientList {
-  Monotonic asked{};  ///< when MPS was asked
+  Monotonic asked{};  ///< time at which MPS was asked
   std::vector<pid_t> pids;
 };
 
-/// On the keeper's thread.
+/// Functions that are called on the keeper's thread.
 struct KeeperCallbacks {
-  /// In words, for the log.
+  /// Takes news in words, for the log.
   std::function<void(const std::string& news)> on_news;
   /// A server has ended, or all of them, or had a fault while nobody looked: its clients can do nothing any
   /// more, and those that sleep do not know.
   std::function<void()> on_clients_lost = [] {};
   /// A server is there that was not known.
   std::function<void(pid_t server)> on_server = [](pid_t) {};
-  /// What MPS has answered, also where it is as before.
+  /// Takes what MPS has answered, also where it is as before.
   std::function<void(const ClientList&)> on_clients = [](const ClientList&) {};
 };
 
@@ -114,12 +114,12 @@ class DomainKeeper {
   Environment client_environment() const { return environment_; }
   DomainReport report() const;
   bool takes_clients() const { return report().takes_clients(); }
-  /// Whether that process is one of its servers, by MPS's own list. One that has ended still is while a fault
-  /// may be told of that names it (fault_lasts), unless another server has come since or another process has
-  /// its number: so whoever is in the domain then was its client. Of one that lives nothing is looked at:
-  /// whose fault it was is asked before anybody is promoted.
+  /// True when that process is one of its servers, by MPS's own list. A server that has ended still is one
+  /// while a fault may be told of that names it (fault_lasts), unless another server has come since or
+  /// another process has its number: so whoever is in the domain then was its client. A server that lives is
+  /// not looked at: whose fault it was is asked before anybody is promoted.
   bool is_server(pid_t pid) const;
-  /// For control commands; null while no daemon runs. It may end meanwhile.
+  /// Returns the domain for control commands; null while no daemon runs. It may end meanwhile.
   std::shared_ptr<Domain> domain() const;
 
   /// A client has come up: a server has started since, or will.
@@ -144,12 +144,12 @@ class DomainKeeper {
 
   struct KnownServer {
     pid_t pid = 0;
-    std::string start_time;  ///< another process of the same number has another
+    std::string start_time;  ///< start time of the process; another process of the same number has another
     std::shared_ptr<const os::Fd> process;
     std::optional<Monotonic> ended = {};
   };
 
-  /// Of all servers, in MPS's words.
+  /// The clients of all servers, in MPS's words.
   struct Occupancy {
     std::vector<pid_t> idle;     ///< have no clients
     std::vector<pid_t> of_dead;  ///< name clients that are no processes any more, and no others
@@ -160,7 +160,7 @@ class DomainKeeper {
   DomainKeeper(os::Kernel& kernel, KeeperOptions options, std::unique_ptr<os::EventLoop> loop,
                KeeperCallbacks callbacks);
 
-  // All on the keeper's thread.
+  // These run on the keeper's thread.
   Status bring_up();
   void run(const std::function<void(Status)>& started);
   void end();
@@ -210,12 +210,13 @@ class DomainKeeper {
   Backoff backoff_;
   Backoff drain_looks_;
   int silences_ = 0;                          ///< questions in a row that the daemon did not answer
-  bool drains_after_fault_ = false;           ///< while it drains
-  std::optional<Monotonic> silent_since_;     ///< while it drains
-  std::optional<Monotonic> only_dead_since_;  ///< while it drains: nobody else is named
-  std::optional<Monotonic> served_since_;     ///< while it drains: somebody has come since the fault
+  bool drains_after_fault_ = false;           ///< the domain drains because of a fault
+  std::optional<Monotonic> silent_since_;     ///< since when nobody has answered, while it drains
+  std::optional<Monotonic> only_dead_since_;  ///< since when only the dead are named, while it drains
+  std::optional<Monotonic> served_since_;     ///< since when somebody has come after the fault, while it
+                                              ///< drains
   Monotonic began_{};
-  bool had_fault_ = false;  ///< this daemon's domain: whoever was a client then may come again
+  bool had_fault_ = false;  ///< this daemon's domain had a fault: its clients of then may come again
   os::Watch daemon_watch_;
   os::Watch next_start_;
   os::Watch next_look_;
@@ -232,7 +233,7 @@ class DomainKeeper {
   mutable std::mutex mutex_;  ///< guards all below
   std::shared_ptr<Domain> domain_;
   DomainReport report_;
-  std::vector<KnownServer> known_servers_;  ///< those that run, and who was there last
+  std::vector<KnownServer> known_servers_;  ///< servers that run, and the one that was there last
   std::thread thread_;  ///< guarded by nothing: begun by start(), joined by the destructor
 };
 

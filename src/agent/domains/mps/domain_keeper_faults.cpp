@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What a keeper does about faults: its domain takes nobody until all whom one has hit are gone, and with
-/// them the server that had it.
+/// The part of a keeper that handles faults: its domain takes nobody until all whom one has hit are gone, and
+/// with them the server that had it.
 #include <signal.h>
 
 #include <fmt/format.h>
@@ -15,7 +15,7 @@ namespace firebreak::mps {
 void DomainKeeper::note_fault() {
   {
     const std::lock_guard lock(mutex_);
-    // What restarts has no clients that a fault could have hit.
+    // A domain that restarts has no clients that a fault could have hit.
     if (report_.state != DomainState::Restarting) report_.state = DomainState::Draining;
   }
   loop_->post([this] { begin_drain(); });
@@ -104,8 +104,9 @@ std::optional<DomainKeeper::Occupancy> DomainKeeper::who_is_there() {
   return there;
 }
 
-/// Only a daemon that is known as silent, and for all of that time: one answer may be late. Where it answers,
-/// a server in FAULT may have clients that work: after a texture that is none they did (H100).
+/// Kills servers only of a daemon that is known as silent, and for all of that time: one answer may be late.
+/// Where the daemon answers, a server in FAULT may have clients that work: after a texture that is none they
+/// did (H100).
 void DomainKeeper::kill_servers_of_the_silent(bool has_answered) {
   if (has_answered || !drains_after_fault_ || !report().silent) return silent_since_.reset();
   if (!silent_since_) silent_since_ = clock_.now();
@@ -206,7 +207,7 @@ bool DomainKeeper::end_servers(const std::vector<pid_t>& servers, const std::str
   return true;
 }
 
-/// What befell them while nobody looked they do not say.
+/// Servers do not say what befell them while nobody looked.
 void DomainKeeper::replace_unwatched() {
   if (!takes_clients()) return;
   const auto there = who_is_there();

@@ -29,7 +29,7 @@ class Keeper : public FakeDaemonTest {
     quick.domain.server_end_timeout = std::chrono::hours(1);
     return quick;
   }
-  /// By another kernel, and that server is known.
+  /// Keeps with another kernel, which knows that server.
   std::unique_ptr<DomainKeeper> keep_with(os::Kernel& kernel, const KeeperOptions& with,
                                           const Stranger& server) {
     auto keeper =
@@ -454,7 +454,7 @@ TEST_F(Keeper, ADaemonThatIsReplacedIsThereAtOnceEachTime) {
   }
 }
 
-// On an H200 their clients never got their error, and stood still for as long as somebody looked.
+// Their clients never got their error on an H200, and stood still for as long as somebody looked.
 TEST_F(Keeper, ServersOfADaemonThatDoesNotAnswerAfterAFaultAreKilled) {
   KeeperOptions with = quick();
   with.silence_is_waited_for = Milliseconds(50);
@@ -483,7 +483,7 @@ TEST_F(Keeper, ServersOfADaemonThatAnswersAreNot) {
   EXPECT_THAT(news_, testing::Not(HasSubstr("is killed")));
 }
 
-// They do nothing that could show them the fault, and would stay for good.
+// Idle clients do nothing that could show them the fault, and would stay for good.
 TEST_F(Keeper, IdleClientsOfAServerInFaultAreNotWaitedFor) {
   KeeperOptions with = quick();
   with.idle_clients_asked_every = Milliseconds(5);
@@ -534,7 +534,7 @@ TEST_F(Keeper, AfterAFaultAServerIsNotEndedUnderANewcomer) {
 
 class KeeperOfTheDead : public Keeper, public testing::WithParamInterface<const char*> {};
 
-// On an H100 MPS named one for minutes, and nobody was placed there again.
+// MPS named one for minutes on an H100, and nobody was placed there again.
 TEST_P(KeeperOfTheDead, AServerThatNamesNobodyButTheDeadIsReplaced) {
   KeeperOptions with = quick();
   with.domain = options("ignores-shutdown");
@@ -675,7 +675,7 @@ TEST_F(Keeper, ADaemonOfOursEndsWithIt) {
   EXPECT_FALSE(exists(daemon));
 }
 
-/// By a service manager, say.
+/// A service manager may have started it.
 TEST_F(Keeper, ADaemonThatSomebodyElseHasStartedIsItsOwn) {
   KeeperOptions with = quick();
   with.domain.outlives_us = true;

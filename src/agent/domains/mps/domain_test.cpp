@@ -23,7 +23,7 @@ class DomainTest : public FakeDaemonTest {
     EXPECT_TRUE(domain) << to_string(domain.error());
     return domain ? std::move(*domain) : nullptr;
   }
-  /// Of a domain whose daemon names `server` as its MPS server.
+  /// Starts a domain whose daemon names `server` as its MPS server.
   std::unique_ptr<Domain> started_with(const Stranger& server) {
     DomainOptions with = options();
     with.environment.emplace_back("FAKE_MPS_SERVERS", std::to_string(server.pid));

@@ -64,7 +64,7 @@ bool has_clients(os::Kernel& kernel, const std::string& control_program, const s
     const auto name = kernel.read_file(os::proc_folder(pid) + "/comm");
     if (!name || *name == process_name(control_program)) return false;
     const auto environment = kernel.read_memory_file(os::proc_folder(pid) + "/environ");
-    // Who does not let itself be looked at may be one.
+    // A process that does not let itself be looked at may be a client.
     if (!environment && environment.error().code == ErrorCode::Timeout) return true;
     return os::variable_in(environment.value_or(""), "CUDA_MPS_PIPE_DIRECTORY") == pipe_directory;
   });

@@ -24,12 +24,12 @@ struct Leftover {
 std::optional<Leftover> find_daemon(os::Kernel& kernel, const std::string& control_program,
                                     const std::string& pipe_directory);
 
-/// Every MPS process that was started with that pipe directory: daemons, servers, and commands that hang.
-/// Their clients have it in their environments too, under another name, and are none.
+/// Finds every MPS process that was started with that pipe directory: daemons, servers, and commands that
+/// hang. Their clients have it in their environments too, under another name, and are none.
 std::vector<Leftover> find_processes(os::Kernel& kernel, const std::string& control_program,
                                      const std::string& pipe_directory);
 
-/// Whether anybody else was started with that pipe directory, and lives: a client, or who may become one.
+/// True when anybody else was started with that pipe directory, and lives: a client, or who may become one.
 bool has_clients(os::Kernel& kernel, const std::string& control_program, const std::string& pipe_directory);
 
 /// Kills them and waits until they are gone, at most `timeout` for all. Timeout: one is still there.

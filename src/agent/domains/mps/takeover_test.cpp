@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What a domain does with what another, killed agent left in its directories.
+/// Tests of what a domain does with what another, killed agent left in its directories.
 #include <signal.h>
 
 #include "agent/domains/mps/domain.h"
@@ -35,7 +35,7 @@ TEST_F(Takeover, NothingIsSaidWhereNothingWasLeft) {
 }
 
 TEST_F(Takeover, ADaemonThatStillAnswersIsUsedOn) {
-  write("answers/get_server_list", "5000000\n");  // which has two clients
+  write("answers/get_server_list", "5000000\n");  // a server that has two clients
   const Stranger daemon = left_daemon();
   DomainOptions with = taking_over();
   with.command_timeout = Milliseconds(20'000);
@@ -82,7 +82,7 @@ TEST_F(Takeover, ADaemonOfAnotherGpuIsEnded) {
 TEST_F(Takeover, AClientOfTheSameDirectoriesIsNoLeftover) {
   const Stranger client = start({"sleep", "1000"}, mps_environment());
   ASSERT_TRUE(os::make_directories(file("pipe")));
-  // Not even where the pid file means it by now.
+  // The pid file means it by now, and it is left alone all the same.
   write("pipe/nvidia-cuda-mps-control.pid", std::to_string(client.pid) + "\n");
   const auto domain = started(taking_over());
   ASSERT_TRUE(domain);

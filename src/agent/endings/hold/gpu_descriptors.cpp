@@ -24,7 +24,8 @@ std::string link_of(const os::Kernel& kernel, Device device) {
 
 bool cannot_be_said(const Result<bool>& same) { return !same && same.error().code != ErrorCode::Unsupported; }
 
-/// In their order. A thread that has ended has none to compare with: then those of one that lives are.
+/// Compares in their order. A thread that has ended has none to compare with: then those of one that lives
+/// are.
 std::vector<Result<bool>> are_same_files(os::Kernel& kernel, pid_t pid, std::span<const os::FilePair> files) {
   auto same = kernel.are_same_files(pid, files);
   if (std::ranges::none_of(same, cannot_be_said)) return same;
@@ -66,7 +67,7 @@ Duplicates Duplicates::give_back(os::Kernel& kernel, pid_t pid, const Numbers& n
   }
   const auto same = are_same_files(kernel, pid, files);
   for (std::size_t i = 0; i < files.size(); ++i) {
-    // Where Linux cannot say, a device of the same name is taken for the same.
+    // A device of the same name is taken for the same where Linux cannot say.
     if (!same[i].value_or(true)) gone_numbers.push_back(files[i].remote_number);
   }
   Duplicates gone;

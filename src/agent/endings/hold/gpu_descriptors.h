@@ -20,11 +20,11 @@ namespace firebreak::hold {
 
 enum class Device { AddressSpace, ResourceManager };
 
-/// By the number that the descriptor has in its process.
+/// The devices by the number that the descriptor has in its process.
 using Numbers = std::map<int, Device>;
 
-/// Those that the process has now. NotFound: there is no such process; PermissionDenied: it is not ours to
-/// look into.
+/// Returns the descriptors that the process has now. NotFound: there is no such process; PermissionDenied: it
+/// is not ours to look into.
 Result<Numbers> gpu_descriptors_of(os::Kernel& kernel, pid_t pid);
 /// The same look by look (os::visit_some_descriptors): adds to `seen`, and to `looked_at` how many
 /// descriptors of any kind it was shown. Whether those are all now.
@@ -34,37 +34,37 @@ Result<bool> add_gpu_descriptors_of(os::Kernel& kernel, pid_t pid, int& from, Nu
 struct Duplicate {
   Device device = Device::AddressSpace;
   os::Fd descriptor;
-  std::optional<os::OpeningMark> mark = {};  ///< of an address space, where it can be marked
+  std::optional<os::OpeningMark> mark = {};  ///< mark of an address space, where it can be marked
 };
 
-/// What is held of one process.
+/// The duplicates that are held of one process.
 class Duplicates {
  public:
-  /// What a program with several GPUs has is far less.
+  /// Largest number that is held of one process; a program with several GPUs has far fewer.
   static constexpr std::size_t most_of_a_process = 512;
-  /// They are not to make a turn of the loop last: so many are taken.
+  /// Largest number that is taken at once, so that a turn of the loop does not last.
   static constexpr std::size_t most_at_once = 64;
-  /// And so many compared by has_still().
+  /// Largest number that has_still() compares at once.
   static constexpr std::size_t most_compared = 64;
 
-  /// Those that the process, `now` with these numbers, has no more: a number may mean another file by now.
-  /// They are the caller's to close, which may take time.
+  /// Takes out those that the process, `now` with these numbers, has no more: a number may mean another file
+  /// by now. They are the caller's to close, which may take time.
   Duplicates give_back(os::Kernel& kernel, pid_t pid, const Numbers& now);
   /// Takes those that are new. ResourceExhausted: not all of them, since we have no descriptor left, or
   /// since they are too many, or too many at once: the rest is for the next time. Timeout: since the process
   /// does not let itself be looked at. `held_besides`: of the same process, which it has closed.
   Status take(os::Kernel& kernel, const os::Fd& process, const Numbers& now, std::size_t held_besides = 0);
-  /// Whether the process has still, under their numbers, those that are compared this time: all, and of many
-  /// another part each time (`turn` counts them).
+  /// True when the process has still, under their numbers, those that are compared this time: all, and of
+  /// many another part each time (`turn` counts them).
   bool has_still(os::Kernel& kernel, pid_t pid, std::uint32_t turn) const;
   bool empty() const { return duplicates_.empty(); }
   std::size_t size() const { return duplicates_.size(); }
   bool has(Device device) const;
-  /// Those of address spaces.
+  /// Returns the duplicates of address spaces.
   std::vector<const Duplicate*> spaces() const;
-  /// Of those that could be marked.
+  /// Returns the marks of those that could be marked.
   std::vector<os::OpeningMark> marks() const;
-  /// Of one whose number in its process nobody knows any more.
+  /// Adds a duplicate whose number in its process nobody knows any more.
   void add(Duplicate duplicate);
   std::vector<os::Fd> release(Device device);
 

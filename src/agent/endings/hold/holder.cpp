@@ -32,7 +32,7 @@ bool is_safe(WorkEnd work) { return work == WorkEnd::Known || work == WorkEnd::P
 
 namespace {
 
-/// In the order in which they are declared, the later the worse.
+/// Declared in this order, the later the worse.
 WorkEnd worse(WorkEnd one, WorkEnd other) { return std::max(one, other); }
 
 }  // namespace
@@ -89,7 +89,7 @@ void Holder::look(pid_t pid) {
   if (lacks && !client.lacks) {
     spdlog::warn("process {} is not held, or not all of it; tried again: {}", pid, to_string(looked.error()));
   }
-  if (lacks || client.look_from == 0) client.lacks = lacks;  // of all parts of it
+  if (lacks || client.look_from == 0) client.lacks = lacks;  // something is lacking in any part of it
   look_later(pid, client);
   if (traces_of(pid) != traces) tell_later(callbacks_.on_traces, pid);
 }
@@ -101,7 +101,7 @@ void Holder::tell_later(const std::function<void(pid_t)>& callback, pid_t pid) {
   });
 }
 
-/// With many processes of many descriptors to look at each takes a good part of a core.
+/// Looking at many processes of many descriptors each takes a good part of a core.
 void Holder::look_again(pid_t pid) {
   const auto found = clients_.find(pid);
   if (found == clients_.end()) return;
@@ -141,16 +141,16 @@ Status Holder::look_at(pid_t pid, Client& client) {
     are_all = add_gpu_descriptors_of(kernel_, pid, client.look_from, client.seen, client.looked_at);
   }
   const std::string image = client.image_before;
-  note_image(pid, client);  // after the descriptors: exec changes it before it closes them
+  note_image(pid, client);  // the image is noted after the descriptors: exec changes it before it closes them
   if (!are_all) return propagate(are_all);
   if (client.looked_at >= os::most_descriptors_of_a_process && !std::exchange(client.is_large, true)) {
     spdlog::warn("process {} has more than {} descriptors: what it opens is held late", pid,
                  os::most_descriptors_of_a_process);
   }
-  // What was not looked at yet may be there still.
+  // A descriptor that was not looked at yet may be there still.
   if (!*are_all) return client.duplicates.take(kernel_, *client.process, client.seen, closed_by(pid));
   const Numbers numbers = std::exchange(client.seen, {});
-  // Both: what a process has closed may have been the last of it, and work may be under way.
+  // Both can be so: what a process has closed may have been the last of it, and work may be under way.
   Duplicates gone = client.duplicates.give_back(kernel_, pid, numbers);
   if (!gone.empty()) {
     // One that has become another program may have children that keep what it had, with the image of then.
@@ -163,8 +163,8 @@ Status Holder::look_at(pid_t pid, Client& client) {
   return client.duplicates.take(kernel_, *client.process, numbers, closed_by(pid));
 }
 
-/// So many are held that it has not itself any more, or as many as may be: who opens and closes all the time
-/// does not have more held than others.
+/// Returns how many are held that the process has not itself any more, or as many as may be: a process that
+/// opens and closes all the time does not have more held than others.
 std::size_t Holder::closed_by(pid_t pid) const {
   std::size_t closings = 0;
   std::size_t count = 0;
@@ -265,13 +265,13 @@ void Holder::hold_for_dead(pid_t pid, Traces traces, Duplicates duplicates,
   dead.looker = std::move(looker);
   if (callbacks_.watch_work) dead.read = callbacks_.watch_work(pid);
   dead.deadline = loop_.after_or_now(options_.hold, [this, id] { time_is_up(id); });
-  // Not from here: who learns of the death does not expect the release yet.
+  // The reading is not begun from here: who learns of the death does not expect the release yet.
   if (dead.read) dead.next_read = loop_.after_or_now({}, [this, id] { look_at_work(id); });
 }
 
 WorkState Holder::state_of(const Dead& dead) { return dead.read ? dead.read() : WorkState::Unknown; }
 
-/// As long as it is known to run.
+/// Looks again as long as work is known to run.
 void Holder::look_at_work(std::uint64_t id) {
   const auto found = dead_.find(id);
   if (found == dead_.end() || is_closing(found->second)) return;
@@ -321,8 +321,8 @@ void Holder::close_now(std::uint64_t id, ClosingPlan plan) {
   start_closing(id);
 }
 
-/// While somebody else has them we keep ours: the last close() is to be our own, since only that says when
-/// the driver has let go.
+/// Keeps ours while somebody else has them: the last close() is to be our own, since only that says when the
+/// driver has let go.
 void Holder::start_closing(std::uint64_t id) {
   Dead& dead = dead_.at(id);
   dead.closing = std::thread(
@@ -347,12 +347,12 @@ void Holder::close_as_planned(ClosingPlan plan, Duplicates& duplicates) {
   if (!busy || !plan.keep_if_busy) close_space(duplicates);
 }
 
-/// On a thread of its own: with a kernel under way it takes as long as its fault.
+/// Closes on a thread of its own: with a kernel under way it takes as long as its fault.
 void Holder::close_space(Duplicates& duplicates) {
   for (os::Fd& fd : duplicates.release(Device::AddressSpace)) kernel_.close(std::move(fd));
 }
 
-/// From a closing thread; what it did not close comes back.
+/// Called from a closing thread; what it did not close comes back.
 void Holder::tell(std::uint64_t id, Duplicates left, Findings others) {
   loop_.post(
       [self = self_, id, left = std::make_shared<Duplicates>(std::move(left)), others = std::move(others)] {

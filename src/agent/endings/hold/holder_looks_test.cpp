@@ -26,7 +26,7 @@ constexpr const char* space_name = "holder-looks-space";
 constexpr const char* manager_name = "holder-looks-manager";
 constexpr std::uint32_t never = 1'000'000;
 
-/// With descriptors of the test's own in the place of UVM's.
+/// A kernel with descriptors of the test's own in the place of UVM's.
 class KernelWithSpace : public os::CountingKernel {
  public:
   std::string uvm_link_target() const override { return "/memfd:" + std::string(space_name) + " (deleted)"; }
@@ -44,11 +44,11 @@ class KernelWithSpace : public os::CountingKernel {
   int in_background = 0;  ///< looks that are put off for what comes first
 };
 
-/// What the process is told to do, and answers when it has done so.
+/// Deeds that the process is told to do, and answers when it has done them.
 enum class Deed : char {
   OpenSpace,
-  OpenSpaceForFile,   ///< as many descriptors as before
-  OpenSpaceForSpace,  ///< under the same number
+  OpenSpaceForFile,   ///< leaves as many descriptors as before
+  OpenSpaceForSpace,  ///< keeps the number
   Fork,               ///< a child that has the same, and lives as long as the test
   OpenVeryMany,       ///< files; what it opens later has higher numbers
   EndFirstThread,     ///< goes on in another one
@@ -91,7 +91,7 @@ class HolderLooks : public testing::Test {
     EXPECT_EQ(::write(to_[1], &deed, 1), 1);
     EXPECT_TRUE(answers());
   }
-  /// Until it has been counted so often again, or looked at.
+  /// Waits until it has been counted so often again, or looked at.
   void look_times(int times) {
     const int before = kernel_.counts + kernel_.links;
     while (kernel_.counts + kernel_.links < before + times) loop_->run_once(std::nullopt);
@@ -109,7 +109,7 @@ class HolderLooks : public testing::Test {
   pid_t pid_ = 0;
   bool takes_duplicates_ = true;
   bool released_ = false;
-  Traces traces_;  ///< as last told
+  Traces traces_;  ///< traces as last told
 
  private:
   bool answers() {
@@ -146,7 +146,7 @@ class HolderLooks : public testing::Test {
       }
       if (deed == Deed::EndFirstThread) {
         std::thread([&] { obey(file, space); }).detach();
-        ::syscall(SYS_exit, 0);  // of this thread alone
+        ::syscall(SYS_exit, 0);  // ends this thread alone
       }
       if (deed == Deed::OpenSpaceForFile) ::close(file);
       os::Fd made = os::create_memory_file(space_name, 4096).value();
@@ -172,7 +172,7 @@ TEST_F(HolderLooks, WhatComesFirstWaitsForNone) {
   EXPECT_GT(kernel_.in_background, 1);
 }
 
-// Between its death and the word of it there may be a look at it, when it has no image any more.
+// A look at it may come between its death and the word of it, when it has no image any more.
 TEST_F(HolderLooks, TheChildOfOneThatWasLookedAtWhenItWasDeadIsKnown) {
   takes_duplicates_ = false;
   tell(Deed::OpenSpace);
@@ -213,7 +213,7 @@ TEST_F(HolderLooks, OneOfVeryManyDescriptorsIsLookedAtInParts) {
   EXPECT_TRUE(holder_->is_large(pid_));
 }
 
-// And is waited for, as long as for room: not from part to part.
+// The process is waited for as long as for room: not from part to part.
 TEST_F(HolderLooks, AfterAPartThatIsLateALookBeginsAgain) {
   tell(Deed::OpenVeryMany);
   if (os::count_descriptors(kernel_, pid_).value_or(very_many) < very_many)
@@ -264,7 +264,7 @@ TEST_F(HolderLooks, AndWhatItOpensInThePlaceOfOneThatWasHeld) {
   EXPECT_TRUE(is_held());
 }
 
-// It lives, and shows what it has in another thread's folder.
+// The process lives, and shows what it has in another thread's folder.
 TEST_F(HolderLooks, AProcessWhoseFirstThreadHasEndedIsHeldAsBefore) {
   tell(Deed::OpenSpace);
   follow(0);

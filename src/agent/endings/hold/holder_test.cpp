@@ -310,7 +310,7 @@ TEST_F(HolderTest, DescriptorsThatComeLaterAreHeldToo) {
 TEST_F(HolderTest, WhoHasOpenedOnlyAPartIsLookedAtAgainSoon) {
   longest_look_ = never;
   hold(never);
-  for (int looks = 0; looks < 40; ++looks) holder_->look(client);  // by now looks are an hour apart
+  for (int looks = 0; looks < 40; ++looks) holder_->look(client);  // looks are an hour apart by now
   give(4, "/dev/nvidia-uvm", space_);
   holder_->look(client);
   EXPECT_TRUE(holder_->held().empty());
@@ -395,7 +395,7 @@ TEST_F(HolderTest, ANumberThatMeansAnotherFileIsTakenAnew) {
   EXPECT_TRUE(holder_->keep(client));
 }
 
-// What it had closed itself is let go by a thread of its own.
+// Descriptors that it had closed itself are let go by a thread of its own.
 TEST_F(HolderTest, IsReleasedWhenNothingOfItIsLeft) {
   give_all();
   give(6, "/dev/nvidiactl", mapping_);

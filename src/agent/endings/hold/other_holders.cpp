@@ -50,7 +50,7 @@ std::vector<pid_t> descriptor_threads(os::Kernel& kernel, pid_t pid) {
   return os::other_threads(kernel, pid);
 }
 
-/// For each the helper is asked, more than once.
+/// The helper is asked for each, more than once.
 constexpr std::size_t most_spaces_in_a_look = 256;
 
 enum class Seen { Nothing, Found, NotAll, NotAnswered };
@@ -161,7 +161,7 @@ bool OtherHolders::has_one_of(pid_t pid, const std::vector<const Duplicate*>& sp
   const Seen seen = any_space(kernel_, pid, is_hurried_, [&](pid_t task, int number) {
     return std::ranges::any_of(spaces, [&](const Duplicate* space) {
       const auto same = kernel_.is_same_file(task, number, space->descriptor);
-      // Of one that does not let itself be looked at the mark tells. Without a mark it may have it.
+      // The mark tells of a process that does not let itself be looked at. Without a mark it may have it.
       return is_not_answered(same) ? !space->mark : same.value_or(false);
     });
   });
@@ -204,7 +204,7 @@ bool OtherHolders::keeps_any_space(pid_t pid) {
   return seen != Seen::Nothing || has_space_mapped(pid);
 }
 
-/// Those of a living process of the same image are most likely its own children, and none of the dead's: they
+/// Forks of a living process of the same image are most likely its own children, and none of the dead's: they
 /// count where it is certain that somebody has it, and are nobody's to end.
 std::vector<OtherHolder> OtherHolders::forks(bool somebody_has_it) {
   std::vector<OtherHolder> holders;
@@ -215,7 +215,7 @@ std::vector<OtherHolder> OtherHolders::forks(bool somebody_has_it) {
     if (late_.others.contains(pid) || late_.others.contains(first)) continue;
     if (pid == os::own_pid() || !keeps_any_space(pid)) continue;
     const bool is_the_deads = first == pid || keeps_any_space(first);
-    // Who may be another program is waited for, and is nobody's to end.
+    // A process that may be another program is waited for, and is nobody's to end.
     if (!is_the_deads && !somebody_has_it) continue;
     holders.push_back(relative.stat.empty()
                           ? hidden_holder(kernel_, pid)
@@ -224,12 +224,13 @@ std::vector<OtherHolder> OtherHolders::forks(bool somebody_has_it) {
   return holders;
 }
 
-/// Whom an agent before has seen. Whoever has descriptors would have been found by the marks, where there
-/// are any.
+/// Adds those whom an agent before has seen. A process that has descriptors would have been found by the
+/// marks, where there are any.
 void OtherHolders::add_known(std::vector<OtherHolder>& holders) {
   for (const OtherHolder& each : late_.traces.others) {
     const auto stat = stat_of(kernel_, each.pid);
-    // It had it when it was seen; of one that is not to be seen now the marks tell, where there are any.
+    // The process had it when it was seen; of one that is not to be seen now the marks tell, where there are
+    // any.
     if (is_not_answered(stat) && late_.traces.marks.empty()) holders.push_back(each);
     if (!stat || os::start_time(*stat) != each.start_time) continue;
     if (std::ranges::find(holders, each.pid, &OtherHolder::pid) != holders.end()) continue;
@@ -264,7 +265,7 @@ void OtherHolders::find_marked() {
 
 bool OtherHolders::are_all_found() const { return found_.marks().size() == late_.traces.marks.size(); }
 
-/// Whether there is any; remembers from where.
+/// Returns whether there is any; remembers from where.
 bool OtherHolders::is_seen_from(const std::string& path) {
   bool is_any = false;
   for (const os::OpeningMark mark : late_.traces.marks) {
@@ -278,7 +279,7 @@ bool OtherHolders::is_seen_from(const std::string& path) {
 }
 
 void OtherHolders::find_marked_of(pid_t pid) {
-  // Where not all was looked at the mark says later that there is somebody.
+  // The mark says later that there is somebody where not all was looked at.
   (void)any_space(kernel_, pid, is_hurried_, [this, pid](pid_t task, int number) {
     if (!is_seen_from(os::proc_folder(task) + "/fd/" + std::to_string(number))) return false;
     const auto process = kernel_.pidfd_open(pid);
@@ -295,7 +296,7 @@ void OtherHolders::find_out(os::Fd duplicate) {
   for (const Witness& each : witnesses_) {
     if (std::ranges::find(found, each.mark) != found.end()) continue;
     if (os::is_marked(duplicate.get(), each.mark).value_or(true)) continue;
-    // In this order: a mark that has just gone is seen by nobody, and one that is there still is this
+    // The order matters: a mark that has just gone is seen by nobody, and one that is there still is this
     // opening's.
     if (!os::is_marked(each.descriptor.get(), each.mark).value_or(false)) continue;
     return found_.add({Device::AddressSpace, std::move(duplicate), each.mark});

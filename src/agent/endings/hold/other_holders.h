@@ -43,23 +43,23 @@ struct OtherHolder {
   pid_t pid = 0;
   std::string start_time;  ///< empty: it does not let itself be looked at
   std::string name;
-  /// It came from the dead process by fork(), runs no other program, and is no tenant's process itself: with
-  /// its parent dead it is nobody's any more.
+  /// The process came from the dead one by fork(), runs no other program, and is no tenant's process itself:
+  /// with its parent dead it is nobody's any more.
   bool is_fork = false;
   friend bool operator==(const OtherHolder&, const OtherHolder&) = default;
 };
 
-/// What another agent needs to know of a process to go on looking, since it has no duplicates of what that
-/// one had.
+/// Facts that another agent needs of a process to go on looking, since it has no duplicates of what this one
+/// had.
 struct Traces {
   std::string image;                   ///< os::image_of, as long as it had them; empty: not known
-  std::vector<os::OpeningMark> marks;  ///< of its address spaces
-  std::vector<OtherHolder> others;     ///< who else had them at the last look
+  std::vector<os::OpeningMark> marks;  ///< marks of its address spaces
+  std::vector<OtherHolder> others;     ///< others that had them at the last look
   bool empty() const { return marks.empty() && others.empty(); }
   friend bool operator==(const Traces&, const Traces&) = default;
 };
 
-/// What is known of a process whose address space it is.
+/// The process whose address space it is.
 struct Late {
   pid_t pid = 0;
   std::set<pid_t> others;          ///< processes of tenants: no fork of anybody, whatever they look like
@@ -94,12 +94,12 @@ class OtherHolders {
 
   /// Duplicates of these, from whoever has them; once.
   Duplicates take_found() { return std::exchange(found_, {}); }
-  /// From now on a look lasts as long as it takes. Before, it is one of the loop's: of a process that has
-  /// very many descriptors the first are looked at, and the rest may be what is looked for.
+  /// Lets a look last as long as it takes, from now on. Before, it is one of the loop's: of a process that
+  /// has very many descriptors the first are looked at, and the rest may be what is looked for.
   void take_time() { is_hurried_ = false; }
-  /// With `duplicates` of it that we still have, all of them, or none any more.
+  /// Looks with `duplicates` of it that we still have, all of them, or none any more.
   Findings look(const Duplicates& duplicates);
-  /// To be called before the duplicates are closed: later nobody can look from there.
+  /// Prepares; called before the duplicates are closed: later nobody can look from there.
   void prepare_to_close(const Duplicates& duplicates);
 
  private:
@@ -131,9 +131,9 @@ class OtherHolders {
   std::vector<Witness> witnesses_;
   Duplicates found_;
   std::vector<OtherHolder> last_seen_;
-  std::vector<OtherHolder> known_;  ///< all that were ever seen
+  std::vector<OtherHolder> known_;  ///< every other that was ever seen
   bool is_hurried_ = true;
-  Monotonic last_kept_{};  ///< by somebody else, while we had nothing of it any more
+  Monotonic last_kept_{};  ///< last time that somebody else kept it, while we had nothing of it any more
   bool was_kept_ = false;
   std::optional<Monotonic> unseen_since_;
 };

@@ -105,7 +105,7 @@ class OtherHoldersTest : public testing::Test {
   }
   void begin(const std::function<void(os::Fd&)>& childhood, bool is_duplicated = true) {
     Line born;
-    // All of them are forks of ours, and of one image.
+    // The three are forks of ours, and of one image.
     parent_.emplace([&] {
       os::Fd space = make_space();
       const pid_t child = ::fork();
@@ -125,7 +125,7 @@ class OtherHoldersTest : public testing::Test {
     if (is_duplicated) duplicates_.take(kernel_, process_, numbers);
     late_ = {parent_->pid(), {}, {os::image_of(kernel_, parent_->pid()), {}, {}}};
   }
-  /// In the child: its first thread ends, and another one is ready.
+  /// Runs in the child: its first thread ends, and another one is ready.
   [[noreturn]] void go_on_in_another_thread() {
     static os::RealKernel kernel;
     std::thread([this] {
@@ -133,7 +133,7 @@ class OtherHoldersTest : public testing::Test {
       ready_.say();
       for (;;) ::pause();
     }).detach();
-    ::syscall(SYS_exit, 0);  // of this thread alone
+    ::syscall(SYS_exit, 0);  // ends this thread alone
     ::abort();
   }
   void die() {
@@ -184,7 +184,7 @@ TEST_F(OtherHoldersTest, OneThatClosedItIsNone) {
   EXPECT_TRUE(look().none());
 }
 
-// Another one of the same device is another address space.
+// Another opening of the same device is another address space.
 TEST_F(OtherHoldersTest, OneWithASpaceOfItsOwnIsNone) {
   begin([](os::Fd& space) { space = make_space(); });
   die();
@@ -193,8 +193,8 @@ TEST_F(OtherHoldersTest, OneWithASpaceOfItsOwnIsNone) {
   EXPECT_TRUE(look().none());
 }
 
-// Of address spaces of its own it has more than one look compares, and behind them the one that is looked
-// for.
+// The process has more address spaces of its own than one look compares, and behind them the one that is
+// looked for.
 TEST_F(OtherHoldersTest, OneWithVeryManyIsLookedAtInPartAsLongAsTheLoopWaits) {
   begin([](os::Fd& space) {
     constexpr int more_than_a_look_compares = 300;
@@ -218,7 +218,7 @@ TEST_F(OtherHoldersTest, WhoRunsAnotherProgramIsNoFork) {
     space.reset();
   });
   die();
-  // Until it has become that program.
+  // Looks until it has become that program.
   Findings findings = look();
   while (findings.seen.size() != 1 || findings.seen[0].name != "sleep") findings = look();
   EXPECT_FALSE(findings.seen[0].is_fork);
@@ -401,14 +401,14 @@ TEST_F(OtherHoldersTest, AndWithoutDuplicatesItIsKnownByItsImage) {
   EXPECT_THAT(look().seen, ElementsAre(Field(&OtherHolder::pid, child_)));
 }
 
-/// What an agent knew that has ended since, with its duplicates.
+/// An agent's traces of a process that has ended since, with its duplicates.
 class WithTraces : public OtherHoldersTest {
  protected:
   void forget_duplicates() {
     late_.traces.marks = duplicates_.marks();
     EXPECT_EQ(late_.traces.marks.size(), 1u);
     duplicates_ = {};
-    late_.traces.image.clear();  // no fork of anybody
+    late_.traces.image.clear();  // a fork of nobody
   }
   OtherHolder child() {
     const std::string stat = kernel_.read_file(os::proc_folder(child_) + "/stat").value();
@@ -442,7 +442,7 @@ TEST_F(WithTraces, AnotherOpeningOfTheSameFileIsNone) {
   EXPECT_TRUE(look().none());
 }
 
-// From here nobody sees the mark, since nobody has a descriptor of that file.
+// Nobody sees the mark from here, since nobody has a descriptor of that file.
 TEST_F(WithTraces, WhomAnAgentBeforeHasSeenIsBelievedWhereOnlyAMappingIsLeft) {
   begin([](os::Fd& space) {
     EXPECT_NE(::mmap(nullptr, 4096, PROT_READ, MAP_SHARED, space.get(), 0), MAP_FAILED);
@@ -463,7 +463,7 @@ TEST_F(WithTraces, AndWhereNothingCouldBeMarked) {
   late_.traces.others = {child()};
   die();
   EXPECT_THAT(look().seen, ElementsAre(child()));
-  // Another process of that number.
+  // The number is another process's.
   late_.traces.others[0].start_time = "1";
   die();
   EXPECT_TRUE(look().none());
@@ -566,7 +566,7 @@ TEST_F(HolderWithOthers, NothingIsReleasedWhileAChildHasItMapped) {
   expect_release_with_the_childs_end();
 }
 
-// Then it is known by its image alone; ours is the same, and has something as well.
+// The process is known by its image alone then; ours is the same, and has something as well.
 TEST_F(HolderWithOthers, NorWhereNothingIsHeld) {
   begin([](os::Fd&) {}, false);
   const os::Fd ours = make_space();

@@ -15,13 +15,14 @@ namespace {
 /// How long before an Xid 31 a death may have caused it: 91-135 ms were measured.
 constexpr Nanoseconds death_to_xid = std::chrono::milliseconds(500);
 
-/// Between a fault and the first word of anybody: 245 ms were measured at most, of an ended client.
+/// Longest time between a fault and the first word of anybody: 245 ms were measured at most, of an ended
+/// client.
 constexpr Nanoseconds fault_to_first_word = std::chrono::seconds(1);
 
 constexpr int xid_channel_reset = 43;
 
-/// What a death leaves behind is a fault of the instruction fetch: its Xid 31 says so, and picks any client
-/// of the domain for its pid (all eight termination kinds, results/h100/characterization.json).
+/// A death leaves behind a fault of the instruction fetch: its Xid 31 says so, and picks any client of the
+/// domain for its pid (all eight termination kinds, results/h100/characterization.json).
 constexpr std::string_view fetch_client = "GPCCLIENT_GCC";
 
 /// One thing that is known. A clue that names nobody is told as evidence and decides nothing.
@@ -77,7 +78,7 @@ class Judge {
     const bool heard_then = process.uvm_heard_until && *process.uvm_heard_until > incident_.first_seen();
     return (process.uvm_heard || heard_then) && !uvm_spoke_;
   }
-  /// Before anybody has said a word of a fault its culprit may have gone.
+  /// The culprit may have gone before anybody has said a word of the fault.
   Monotonic earliest() const { return incident_.first_seen() - fault_to_first_word; }
   bool told_by_uvm(pid_t pid) const {
     return std::ranges::any_of(incident_.signals, [&](const Fault& signal) {
@@ -156,7 +157,7 @@ bool Judge::is_only_client(pid_t pid, const std::string& domain) const {
          });
 }
 
-/// Who left the GPU before anything else showed: of each process the word that says most.
+/// Finds who left the GPU before anything else showed: of each process the word that says most.
 std::map<pid_t, const Fault*> first_to_leave(const Incident& incident) {
   std::map<pid_t, const Fault*> leavers;
   for (const Fault& signal : incident.signals) {
@@ -195,7 +196,7 @@ Confidence Judge::confidence_of_death(const Fault& exit, bool alone) const {
   for (const Fault& signal : incident_.signals) {
     if (!signal.xid) continue;
     const bool watched_one = watched(signal.pid) != nullptr;
-    // Under MPS the graphics engine's may name anybody, and so also who has just left.
+    // The graphics engine's line may name anybody under MPS, and so also who has just left.
     const bool names_it = names_its_client(signal) || exit.domain.empty();
     if (watched_one && signal.pid == exit.pid && names_it) return Confidence::Certain;
     const bool fetch = signal.place.find(fetch_client) != std::string::npos;
@@ -228,7 +229,7 @@ void Judge::memory_fault(const Fault& xid) {
   add(Confidence::Probable, xid.pid, says);
 }
 
-/// Under MPS this names the server: that it named a client was never seen, and so proves nothing.
+/// The line names the server under MPS: that it named a client was never seen, and so proves nothing.
 void Judge::channel_reset(const Fault& xid) {
   const WatchedProcess* named = watched(xid.pid);
   if (!named || incident_.fault_class != FaultClass::Sm) return;

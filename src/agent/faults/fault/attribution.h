@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Who caused a fault, from all signals of it. Pure.
+/// Judges who caused a fault, from all signals of it. Pure.
 #pragma once
 
 #include <sys/types.h>
@@ -18,26 +18,27 @@ namespace firebreak::fault {
 /// A process that is watched, as far as it matters for who is to blame.
 struct WatchedProcess {
   pid_t pid = 0;
-  std::optional<std::uint32_t> gpu = {};  ///< as Gpu::number
+  std::optional<std::uint32_t> gpu = {};  ///< GPU as Gpu::number
   std::string domain;                     ///< empty: not known, or no MPS domain
   std::optional<std::string> tenant;
   bool uvm_heard = false;  ///< its UVM events are listened to, so that silence means something
-  std::optional<Monotonic> uvm_heard_until;  ///< when that was over: it ended, or its queue did
-  std::optional<Monotonic> uvm_missed;       ///< when some of them were last known to be lost
-  std::optional<Monotonic> ended;            ///< when its end was seen
+  std::optional<Monotonic> uvm_heard_until;  ///< time when that was over: the process ended, or its queue did
+  std::optional<Monotonic> uvm_missed;       ///< time when some of them were last known to be lost
+  std::optional<Monotonic> ended;            ///< time when its end was seen
   std::optional<Monotonic> struck_until;     ///< a fault reached it: until then its end is no news of its own
 };
 
 using WatchedProcesses = std::map<pid_t, WatchedProcess>;
 
-/// Who is a client of an MPS domain by MPS's list, whether or not anybody watches it, and who was one lately.
+/// The clients of an MPS domain by MPS's list, whether or not anybody watches them, and those of lately.
 struct DomainClients {
-  std::optional<Monotonic> asked;     ///< when MPS was asked for the list; empty: it has never answered
-  std::set<pid_t> present;            ///< those on it
-  std::map<pid_t, Monotonic> others;  ///< until when, at the latest, those were clients that it does not name
+  std::optional<Monotonic> asked;     ///< time when MPS was asked for the list; empty: it has never answered
+  std::set<pid_t> present;            ///< clients on the list
+  std::map<pid_t, Monotonic> others;  ///< time until when, at the latest, those were clients that it does not
+                                      ///< name
 };
 
-/// By domain. One that is not in it cannot be asked for its clients.
+/// Clients by domain. A domain that is not in it cannot be asked for its clients.
 using ClientBook = std::map<std::string, DomainClients>;
 
 /// The culprit of `incident`, judged anew from its signals:
@@ -52,10 +53,10 @@ using ClientBook = std::map<std::string, DomainClients>;
 Culprit attribute(const Incident& incident, const WatchedProcesses& processes,
                   const ClientBook& clients = {});
 
-/// What happened: the class, as the signals and the culprit's death make it.
+/// Returns what happened: the class, as the signals and the culprit's death make it.
 FaultClass classify(const Incident& incident);
 
-/// Whether `incident` consists of processes that left the GPU and nothing else.
+/// True when `incident` consists of processes that left the GPU and nothing else.
 bool is_only_exits(const Incident& incident);
 
 /// An Xid 31 of an engine that has its own channel per client: copy engine, PBDMA.

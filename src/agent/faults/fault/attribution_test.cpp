@@ -273,7 +273,7 @@ TEST(Attribution, WhoseProgressStoppedFirstIsProbableWhereItIsAlone) {
   const auto stop = [](double ms, pid_t pid) {
     return signal_of(FaultSource::Progress, FaultClass::Unknown, ms, "a", pid, "no progress for 100 ms");
   };
-  // Of several clients it is chance who is seen first.
+  // Chance decides which of several clients is seen first.
   expect(judge({stop(1, rogue), xid(7, 13), xid(8, 43, server, "a")}), Confidence::Unknown, {});
   expect(judge({stop(1, rogue), stop(2, victim), xid(8, 43, server, "a")}), Confidence::Unknown, {});
   expect(judge({xid(8, 43, server, "a"), stop(9, rogue)}), Confidence::Unknown, {});

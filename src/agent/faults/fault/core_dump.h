@@ -19,10 +19,10 @@ namespace firebreak::fault {
 /// CUDA prints them in a process that has this variable with the value 1.
 inline constexpr const char* core_dump_progress_variable = "CUDA_COREDUMP_SHOW_PROGRESS";
 
-/// Whether CoreDumpReader makes something of the line; most of a core dump's are only about its progress.
+/// True when CoreDumpReader makes something of the line; most of a core dump's are only about its progress.
 bool is_about_exception(std::string_view line);
 
-/// What the lines of one exception say.
+/// The words of the lines about one exception.
 struct CoreDumpException {
   std::string type;  ///< as NVIDIA names it: "CUDBG_EXCEPTION_WARP_MISALIGNED_ADDRESS"
   std::optional<std::uint32_t> device;

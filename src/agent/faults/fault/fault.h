@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What every detector says and everybody else decides on: one GPU fault, as seen by one source.
+/// A GPU fault as seen by one source: every detector says it, and everybody else decides on it.
 #pragma once
 
 #include <sys/types.h>
@@ -23,23 +23,23 @@ enum class FaultClass {
   Unknown,
 };
 
-/// Who said so: the rows of sources.def, from the earliest to the latest.
+/// The source: the rows of sources.def, from the earliest to the latest.
 enum class FaultSource {
 #define FIREBREAK_SOURCE(name, ...) name,
 #include "agent/faults/fault/sources.def"
 #undef FIREBREAK_SOURCE
 };
 
-/// Which GPU a signal is about.
+/// The GPU that a signal is about.
 struct Gpu {
-  std::optional<std::uint32_t> number = {};  ///< in this machine, as NVML counts; empty: not known
+  std::optional<std::uint32_t> number = {};  ///< number in this machine, as NVML counts; empty: not known
   std::string pci = {};                      ///< its address, "0000:3b:00"; empty: not told
   std::string instance = {};                 ///< of MIG, "GPU-I:1 GPU-CI:0"; empty: the whole GPU
   bool is_here = true;                       ///< false: the address is none of this machine's GPUs
   bool operator==(const Gpu&) const = default;
 };
 
-/// What is not known of one may be as the other has it.
+/// True unless something that is known of both differs: an unknown part may be as the other has it.
 bool may_be_same(const Gpu& one, const Gpu& other);
 
 /// "GPU 0 (0000:3b:00 GPU-I:1)"; empty: nothing is known of it.
@@ -48,13 +48,13 @@ std::string describe(const Gpu& gpu);
 /// How the driver writes an address, from "0000:3b:00.0" or "00000000:3B:00.0" as well; empty: it is none.
 std::string pci_address(std::string_view text);
 
-/// What a GPU needs before it is of use again, the least first.
+/// Needs of a GPU before it is of use again, the least first.
 enum class DeviceNeed {
   Unsaid,   ///< the signal says nothing of it
-  Nothing,  ///< it is well again
+  Nothing,  ///< the GPU is well again
   Drain,    ///< whoever runs there may go on; then a reset
   Reset,
-  Reboot,  ///< of the machine
+  Reboot,  ///< a reboot of the machine
 };
 
 /// One fault as one source saw it. Fields that the source cannot know are empty, never guessed.
@@ -70,10 +70,10 @@ struct Fault {
   std::string place;       ///< where in the GPU, in the driver's words: "CE2 HUBCLIENT_CE0"; empty: not told
   bool conclusive = true;  ///< false: alone no fault, as the end of a process of which no more is known
   bool is_notice = false;  ///< nothing is wrong now, by NVIDIA's words or the line's own
-  DeviceNeed needs = DeviceNeed::Unsaid;  ///< of the GPU itself
+  DeviceNeed needs = DeviceNeed::Unsaid;  ///< need of the GPU itself
   std::optional<int> follows_xid = {};    ///< the Xid whose consequence it is, where its words say so
   bool contained = false;  ///< the module of docs/how/isolation.md kept it from everybody but its process
-  Monotonic when{};        ///< when the detector had it in hand
+  Monotonic when{};        ///< time when the detector had it in hand
   FaultSource source = FaultSource::Xid;
 };
 
@@ -82,14 +82,13 @@ const char* to_string(FaultSource source);
 /// "drain", "reset", "reboot"; of the first two: "nothing".
 const char* to_string(DeviceNeed need);
 
-/// Whether it says that a process has left the GPU: it ended, is ending, or its MPS server lost it. Alone
+/// True when it says that a process has left the GPU: it ended, is ending, or its MPS server lost it. Alone
 /// that is a fault only where it was no orderly end.
 bool is_departure(const Fault& fault);
 
-/// Whether all clients of its domain share its end, which is one channel group under MPS: what the graphics
+/// True when all clients of its domain share its end, which is one channel group under MPS: what the graphics
 /// engine did, its SMs and its front end, and what the group's own PBDMA did. A copy engine's fault ends its
-/// own client alone (docs/how/who-did-it.md). An Xid 31 that does not
-/// say which engine it was, as NVML's, says neither.
+/// own client alone. An Xid 31 that does not say which engine it was, as NVML's, says neither.
 bool ends_group(const Fault& fault);
 
 /// "Xid 31, MMU (replayable), address 0x7000dead0000, process 4711, from kmsg": one line for logs.

@@ -20,7 +20,7 @@ enum class Confidence {
   Certain,   ///< a source that was never seen to be wrong names it
 };
 
-/// Who caused a fault, and why we say so.
+/// The culprit of a fault, and why we say so.
 struct Culprit {
   Confidence confidence = Confidence::Unknown;
   std::optional<pid_t> pid;           ///< empty where the confidence is Unknown
@@ -32,19 +32,20 @@ struct Culprit {
 struct Incident {
   std::uint64_t id = 0;  ///< counts up from 1 in one run
   FaultClass fault_class = FaultClass::Unknown;
-  std::string kind;  ///< of the signal that says most
+  std::string kind;  ///< kind that the most telling signal names
   Gpu gpu;
   std::string domain;  ///< empty: not known, or no MPS domain
   Culprit culprit;
   std::optional<std::uint64_t> address;
-  std::vector<int> xids;       ///< each once, in the order in which it first showed
-  std::vector<Fault> signals;  ///< in the order of their times
-  bool closed = false;         ///< no further signal is taken in; a later one is another incident
+  std::vector<int> xids;       ///< Xids, each once, in the order in which it first showed
+  std::vector<Fault> signals;  ///< signals in the order of their times
+  bool closed = false;         ///< a closed incident takes in no further signal; a later one is another
+                               ///< incident
 
   Monotonic first_seen() const { return signals.empty() ? Monotonic{} : signals.front().when; }
 };
 
-/// Whether its process alone ends: the driver itself kept it from the others, and nothing says otherwise.
+/// True when its process alone ends: the driver itself kept it from the others, and nothing says otherwise.
 bool is_contained(const Incident& incident);
 
 const char* to_string(Confidence confidence);

@@ -35,7 +35,7 @@ bool any_signal(const Incident& incident, Predicate predicate) {
 bool has_source(const Incident& incident, FaultSource source) {
   return any_signal(incident, [&](const Fault& signal) { return signal.source == source; });
 }
-/// By its events or by its isolation, which name the process itself.
+/// True when UVM tells it, by its events or by its isolation, which name the process itself.
 bool is_told_by_uvm(const Fault& signal) { return traits_of(signal.source).is_uvm; }
 bool is_told_of_by_uvm(const Incident& incident, std::optional<pid_t> pid) {
   return any_signal(incident, [&](const Fault& s) { return is_told_by_uvm(s) && s.pid && s.pid == pid; });
@@ -59,20 +59,20 @@ bool says_little(const Incident& incident) {
                              [](int code) { return find_xid(code).action == XidAction::Unspecified; });
 }
 
-/// Whether it names that process, and was never seen to mean another by it: without MPS, or by an engine that
-/// has a channel for each client.
+/// True when it names that process, and was never seen to mean another by it: without MPS, or by an engine
+/// that has a channel for each client.
 bool is_sure_of(const WatchedProcess& process, const Fault& signal) {
   if (signal.pid != process.pid || !signal.conclusive || is_departure(signal)) return false;
   return process.domain.empty() || signal.fault_class == FaultClass::Device || names_its_client(signal) ||
          traits_of(signal.source).names_culprit == NamesCulprit::Certainly;
 }
 
-/// Whether whoever it reaches has nothing on the GPU any more.
+/// True when whoever it reaches has nothing on the GPU any more.
 bool takes_contexts_along(const Fault& signal) {
   return signal.conclusive && (ends_group(signal) || signal.needs > DeviceNeed::Nothing);
 }
 
-/// What two signals say about each other; the rules below decide by it.
+/// The relation of two signals; the rules below decide by it.
 struct Relation {
   const Incident& incident;
   const Fault& signal;
@@ -177,7 +177,7 @@ Score fit_core_dump(const Relation& of) {
   return score_if(!is_mmu(of.incident.fault_class), nothing_against + of.ties());
 }
 
-/// Also of what the driver has cleared away after it.
+/// True also for what the driver has cleared away after it.
 bool is_of_device(const Fault& signal) {
   const auto cause = signal.follows_xid ? find_xid(*signal.follows_xid).fault_class : signal.fault_class;
   return cause == FaultClass::Device;
@@ -202,13 +202,13 @@ Score fit_overflow(const Relation& of) {
   return score_if(of.domains_fit && !is_only_exits(of.incident), of.ties());
 }
 
-/// Of some faults the module does not know whose they are.
+/// The module does not know of some faults whose they are.
 Score fit_isolation(const Relation& of) {
   if (is_departure(of.signal)) return fit_consequence(of);
   return of.signal.pid ? fit_uvm(of) : fit_overflow(of);
 }
 
-/// What the server handles may be what a departure left behind.
+/// The server may handle what a departure left behind.
 Score fit_server_log(const Relation& of) {
   if (is_departure(of.signal)) return fit_consequence(of);
   if (is_only_exits(of.incident)) return score_if(of.domain_equal, of.ties());
@@ -247,7 +247,7 @@ int says(const Fault& signal, FaultClass fault_class) {
   return weights.fault - (is_beside ? 1 : 0);
 }
 
-/// By what another signal of the same knows.
+/// Completes it by what another signal of the same knows.
 void complete(Gpu& gpu, const Gpu& other) {
   if (!gpu.number) gpu.number = other.number;
   if (gpu.pci.empty()) gpu.pci = other.pci;
@@ -270,7 +270,7 @@ void describe(Incident& incident) {
   }
 }
 
-/// Who was a client so long ago has nothing to do with what happens now.
+/// A client of so long ago has nothing to do with what happens now.
 constexpr Nanoseconds longest_memory = std::chrono::seconds(10);
 
 }  // namespace
@@ -380,7 +380,7 @@ void Merger::gather_exits(Open& into, const Fault& signal) {
   }
 }
 
-/// Whom the fault reaches, and takes something from that it needs.
+/// Marks those whom the fault reaches, and takes something from that they need.
 void Merger::strike(const Incident& incident) {
   const Monotonic until = incident.signals.back().when + options_.aftermath;
   const bool takes_along = any_signal(incident, takes_contexts_along);

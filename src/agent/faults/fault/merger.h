@@ -17,28 +17,29 @@ struct MergerOptions {
   /// An incident takes in no signal later than this after its last one. The slowest follower that was
   /// measured is the CUDA error of a PBDMA fault's co-client, 467 ms after the fault.
   Nanoseconds window = std::chrono::milliseconds(1000);
-  /// So long after a fault that ended what a process had on the GPU its end is no news: whoever sleeps
+  /// Time after a fault that ended what a process had on the GPU for which its end is no news: whoever sleeps
   /// notices late. Later it is: it has gone on, or come back.
   Nanoseconds aftermath = std::chrono::seconds(30);
   /// Somebody asks MPS for the clients of domains (note_clients); until it has answered they are not known.
   bool lists_clients = false;
 };
 
-/// No clock and no I/O: the times are those of the signals, and of advance(). The signals of one source are
-/// to come in the order of their times.
+/// Merges signals without a clock and without I/O: the times are those of the signals, and of advance(). The
+/// signals of one source are to come in the order of their times.
 class Merger {
  public:
   explicit Merger(MergerOptions options = {}) : options_(options) {}
 
   void watch(const WatchedProcess& process);
   void set_uvm_heard(pid_t pid, bool heard, Monotonic now);
-  /// Of its UVM events some are lost, so that their silence says nothing. Judges again whatever is open.
+  /// Tells that some UVM events of the process are lost, so that their silence says nothing. Judges again
+  /// whatever is open.
   void set_uvm_missed(pid_t pid, Monotonic when);
   /// A process ended, also where that is no fault; its exit as a signal says the same.
   void set_ended(pid_t pid, Monotonic when);
   const WatchedProcesses& processes() const { return processes_; }
-  /// All clients of a domain, as MPS answered when it was asked at `asked`. Judges again whatever is open;
-  /// returns what somebody has been told of.
+  /// Takes all clients of a domain, as MPS answered when it was asked at `asked`. Judges again whatever is
+  /// open; returns what somebody has been told of.
   std::vector<Incident> note_clients(const std::string& domain, Monotonic asked,
                                      const std::vector<pid_t>& pids, Monotonic now);
   /// Somebody says that this process is a client, or was one until now.
@@ -55,7 +56,7 @@ class Merger {
   const Incident* take(const Fault& told);
   /// Closes what `now` has put behind its window; returns what was closed and had been told of.
   std::vector<Incident> advance(Monotonic now);
-  /// When advance() has something to do next; empty: nothing is open.
+  /// Returns when advance() has something to do next; empty: nothing is open.
   std::optional<Monotonic> next_closing() const;
   /// Closes everything.
   std::vector<Incident> finish();
@@ -64,7 +65,7 @@ class Merger {
   struct Open {
     Incident incident;
     Monotonic last{};
-    bool told = false;  ///< it was conclusive at some time, so that somebody knows of it
+    bool told = false;  ///< the incident was conclusive at some time, so that somebody knows of it
   };
 
   Open* find(const Fault& signal);

@@ -10,7 +10,7 @@ namespace {
 
 constexpr pid_t rogue = 100;
 constexpr pid_t victim = 200;
-constexpr pid_t stranger = 300;  // in another domain
+constexpr pid_t stranger = 300;  // a process in another domain
 constexpr pid_t server = 999;
 constexpr std::uint64_t address = 0x7000dead0000;
 

@@ -10,20 +10,20 @@ namespace {
 
 constexpr std::size_t longest_text = 300;
 
-/// In lower case, and each as whole words: "set_default_active_thread_percentage" tells of no fault. NVIDIA
+/// Words, in lower case, each as a whole: "set_default_active_thread_percentage" tells of no fault. NVIDIA
 /// documents no texts, and they change between drivers, so these are the words that a line about a fault
 /// cannot do without.
 constexpr std::string_view fault_words[] = {"fatal", "fault", "faulted", "exception", "uncontained"};
-/// And a server that cannot go on, or never could, is seen to end: that is no fault of the GPU.
+/// Words of a server that cannot go on, or never could; it is seen to end, and that is no fault of the GPU.
 constexpr std::string_view end_words[] = {"shutting down"};
-/// Who writes of a fault. The daemon writes down the commands that it is given, and its answers: among them
+/// The writer of faults. The daemon writes down the commands that it is given, and its answers: among them
 /// the word FAULT for a state, or a command's name.
 constexpr std::string_view writer_of_faults = "Server";
 /// The end of the line about a client whose connection broke. What stands before it names the cause as the
 /// status of a call; its spelling changed between drivers.
 constexpr std::string_view left_words[] = {"assuming client", "exit"};
 constexpr std::string_view arrival_words[] = {"new client", "new server", "} connected"};
-/// What stands in front of a client's number.
+/// Words in front of a client's number.
 constexpr std::string_view client_words[] = {
     "client pid ", "client process ", "client ", "pid ", "pid=", "pid: "};
 
@@ -46,7 +46,7 @@ Written written_in(std::string_view line) {
   std::string_view head = line.substr(1, end - 1);
   Written written;
   written.text = line.substr(end + 2);
-  for (int i = 0; i < 2; ++i) {  // behind the date and the time
+  for (int i = 0; i < 2; ++i) {  // skips the date and the time
     const std::size_t blank = head.find(' ');
     if (blank == std::string_view::npos) return written;
     head.remove_prefix(blank + 1);

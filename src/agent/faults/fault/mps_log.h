@@ -18,7 +18,7 @@ enum class MpsLogEvent {
 
 struct MpsLogLine {
   MpsLogEvent event = MpsLogEvent::Fault;
-  std::string text;             ///< without the time and the writer in front
+  std::string text;             ///< text without the time and the writer in front
   std::optional<pid_t> client;  ///< the client that it names; of a fault it was seen to be the wrong one
 };
 

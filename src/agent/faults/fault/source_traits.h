@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What each source of faults is worth: one row a source (sources.def), and everybody who decides by the
+/// The worth of each source of faults: one row a source (sources.def), and everybody who decides by the
 /// source asks the row.
 #pragma once
 
@@ -9,32 +9,32 @@
 
 namespace firebreak::fault {
 
-/// Whether the process in its words is the one that faulted (docs/how/who-did-it.md).
+/// Says whether the process in its words is the one that faulted.
 enum class NamesCulprit {
   Certainly,  ///< was never seen to be wrong
-  Perhaps,    ///< by what else it says, and by what others say
-  Never,      ///< it names nobody, or anybody
+  Perhaps,    ///< judged by what else it says, and by what others say
+  Never,      ///< the source names nobody, or anybody
 };
 
-/// Which of its words say that a process has left the GPU.
+/// Says which of its words tell that a process has left the GPU.
 enum class TellsOfDepartures { Always, ByClass, Never };
 
 /// How its signals find the incident that they belong to (agent/faults/fault/merger.cpp).
 enum class MergeRule {
   OwnFault,     ///< a process's own memory fault, as UVM has it
   Isolation,    ///< the same, or the end of somebody
-  Xid,          ///< by the Xid's code
+  Xid,          ///< judged by the Xid's code
   CoreDump,     ///< a process's own exception
   ServerLog,    ///< the MPS server's words, or the end of a client
-  Consequence,  ///< what a client shows after a fault of its domain
+  Consequence,  ///< a client shows it after a fault of its domain
   Alone,        ///< none
 };
 
-/// Which signal's words name the incident: those with the most weight.
+/// Weights that decide which signal's words name the incident: those with the most weight.
 struct Weights {
   int fault = 2;
-  int departure_as_cause = 2;  ///< of a departure, where the incident is of that class
-  int departure = 2;           ///< of another
+  int departure_as_cause = 2;  ///< weight of a departure, where the incident is of that class
+  int departure = 2;           ///< weight of a departure in another incident
 };
 
 struct SourceTraits {
@@ -54,7 +54,7 @@ struct SourceTraits {
   Weights weights = {};
 };
 
-/// Of every source one, in the order of FaultSource.
+/// Returns one row for each source, in the order of FaultSource.
 std::span<const SourceTraits> all_source_traits();
 
 const SourceTraits& traits_of(FaultSource source);

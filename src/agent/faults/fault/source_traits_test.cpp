@@ -24,7 +24,7 @@ TEST(SourceTraits, NamesAndKeysAreUniqueAndKeysAreForPrograms) {
   EXPECT_FALSE(keys.empty());
 }
 
-/// What stands in result files that were written before.
+/// The keys stand in result files that were written before.
 TEST(SourceTraits, KeysOfResultsStay) {
   const std::map<FaultSource, std::string> kept{
       {FaultSource::UvmEvent, "uvm_event"},       {FaultSource::Isolation, "uvm_isolation"},

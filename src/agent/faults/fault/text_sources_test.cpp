@@ -55,7 +55,7 @@ TEST(CoreDumpReader, AnExceptionOfNoWarpMayBeANeighbours) {
     EXPECT_FALSE(reader.read(line)) << line;
 }
 
-/// Nor does it become anybody's where the line with its program counter does not come.
+/// The exception becomes nobody's where the line with its program counter does not come.
 TEST(CoreDumpReader, AKernelAloneDoesNotMakeItSomebodys) {
   CoreDumpReader reader;
   for (const char* line :

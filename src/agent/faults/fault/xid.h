@@ -12,7 +12,7 @@
 
 namespace firebreak::fault {
 
-/// What NVIDIA says to do first; its own words, so that operators find them in its documentation.
+/// NVIDIA's word for what to do first; its own words, so that operators find them in its documentation.
 enum class XidAction {
   Ignore,                 ///< IGNORE: for information
   RestartApp,             ///< RESTART_APP
@@ -40,7 +40,7 @@ struct XidEntry {
   std::string_view meaning;
 };
 
-/// Every code that is known here, ascending.
+/// Returns every code that is known here, ascending.
 std::span<const XidEntry> xid_catalogue();
 
 /// The entry of a code; a code that is not in the catalogue gets class and action Unknown.
@@ -53,8 +53,8 @@ const char* to_string(XidAction action);
 struct XidLine {
   int code = 0;
   std::string pci;                                ///< "0000:00:05"
-  std::optional<std::uint32_t> gpu_instance;      ///< of MIG; both
-  std::optional<std::uint32_t> compute_instance;  ///< in that
+  std::optional<std::uint32_t> gpu_instance;      ///< instance of MIG; both or none
+  std::optional<std::uint32_t> compute_instance;  ///< compute instance in that
   std::optional<pid_t> pid;  ///< the process the driver blames; see measurements: at times the wrong one
   std::optional<std::string> process;  ///< its name, chosen by itself; empty also where it has a comma
   std::optional<std::uint32_t> channel;
@@ -63,10 +63,10 @@ struct XidLine {
   std::optional<std::uint64_t> address;
   std::optional<std::string> fault_type;   ///< e.g. "FAULT_PDE"
   std::optional<std::string> access_type;  ///< e.g. "ACCESS_TYPE_VIRT_WRITE"
-  std::string detail;                      ///< what follows the common fields, as it is
+  std::string detail;                      ///< text behind the common fields, as it is
 };
 
-/// What an Xid tells of.
+/// The meaning of an Xid.
 struct XidMeaning {
   FaultClass fault_class = FaultClass::Unknown;
   bool is_notice = false;

@@ -20,7 +20,7 @@ struct Case {
   std::string from;
   std::string line;
   std::string says;
-  int number = 0;  ///< of its line in the file
+  int number = 0;  ///< number of its line in the file
 };
 
 std::vector<Case> cases() {
@@ -114,8 +114,8 @@ TEST(XidLines, EachSaysWhatStandsBesideIt) {
   }
 }
 
-/// In the file they have the form of one record. That no other text passes for one is tested in
-/// xid_parser_test.cpp.
+/// Lines in the file have the form of one record. xid_parser_test.cpp tests that no other text passes for
+/// one.
 TEST(XidLines, SayTheSameWithALineEndBehindThem) {
   for (const Case& each : cases()) {
     const auto line = parse_xid(each.line + "\n SUBSYSTEM=pci\n");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What an Xid tells of, by its number and its words.
+/// The meaning of an Xid, by its number and its words.
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -18,7 +18,8 @@ constexpr int xid_recovery_action = 154;
 /// NVLink 5 prints each of these with "Fatal" or "Nonfatal".
 constexpr bool is_of_nvlink5(int code) { return code >= 144 && code <= 150; }
 
-/// What follows the last `marker`. The driver's words come after the name that a process has given itself.
+/// Returns the text behind the last `marker`. The driver's words come after the name that a process has given
+/// itself.
 std::optional<std::string_view> after_last(std::string_view words, std::string_view marker) {
   const std::size_t found = words.rfind(marker);
   if (found == std::string_view::npos) return std::nullopt;

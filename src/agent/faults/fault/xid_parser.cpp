@@ -77,8 +77,8 @@ std::optional<std::string> leading_word(std::string_view text) {
   return std::string(word);
 }
 
-/// What follows the last `marker`; empty when there is none. The last, since what a process has called itself
-/// stands before the driver's own words.
+/// Returns the text behind the last `marker`; empty when there is none. It is the last, since what a process
+/// has called itself stands before the driver's own words.
 std::optional<std::string_view> after_last(std::string_view text, std::string_view marker) {
   const std::size_t found = text.rfind(marker);
   if (found == std::string_view::npos) return std::nullopt;
@@ -103,14 +103,14 @@ std::optional<std::uint32_t> instance(std::string_view word, std::string_view la
   return number<std::uint32_t>(word.substr(label.size()), 10);
 }
 
-/// What stands between the parentheses: "PCI:0000:3b:00", with "GPU-I:01 GPU-CI:02" behind it for an instance
-/// of MIG. Drivers of long ago left "PCI:" out.
+/// Reads the text between the parentheses: "PCI:0000:3b:00", with "GPU-I:01 GPU-CI:02" behind it for an
+/// instance of MIG. Drivers of long ago left "PCI:" out.
 bool parse_place(std::string_view place, XidLine& line) {
   const bool has_label = place.starts_with("PCI:");
   if (has_label) place.remove_prefix(4);
   Cursor rest(place);
   const std::string_view address = rest.word();
-  // As it was printed: shorter ones might be part of another line.
+  // The address is whole: shorter ones might be part of another line.
   if (!has_label && address.size() != std::string_view("0000:00:00").size()) return false;
   line.pci = pci_address(address);
   if (line.pci.empty()) return false;
@@ -138,7 +138,7 @@ bool parse_head(Cursor& cursor, XidLine& line) {
   return true;
 }
 
-/// In front of a channel's number, at the beginning of what follows the process.
+/// Words in front of a channel's number, at the beginning of what follows the process.
 constexpr std::string_view channel_words[] = {"Ch ", "channel 0x", "Channel ID ", "Channel "};
 /// The same further back.
 constexpr std::string_view inner_channel_words[] = {"ChID ", "ChId "};
@@ -156,9 +156,9 @@ bool begins_with_channel(std::string_view text) {
   });
 }
 
-/// Where the name ends that `text` begins with. Linux cuts it to 15 characters, and any of them may be a
-/// comma: a channel behind a later comma of these is the driver's own, since the driver prints it behind the
-/// name.
+/// Returns where the name ends that `text` begins with. Linux cuts it to 15 characters, and any of them may
+/// be a comma: a channel behind a later comma of these is the driver's own, since the driver prints it behind
+/// the name.
 std::size_t end_of_name(std::string_view text) {
   constexpr std::size_t longest_name = 15;
   constexpr std::string_view separator = ", ";
@@ -265,7 +265,7 @@ Fault from_xid_number(int code, FaultSource source, Monotonic when) {
 Fault from_xid(const XidLine& line, Monotonic when) {
   Fault fault = from_xid_number(line.code, FaultSource::Xid, when);
   set_meaning(fault, meaning_of(line.code, line.detail));
-  // Only the MMU client tells whether the fault could have been replayed.
+  // Replayable or not: only the MMU client tells.
   if (fault.fault_class == FaultClass::MmuReplayable && behind_the_hub(line)) {
     fault.fault_class = FaultClass::MmuNonReplayable;
   }

@@ -40,7 +40,7 @@ TEST(ParseXid, ReadsEveryFieldOfAMemoryFault) {
   EXPECT_EQ(line->access_type, "ACCESS_TYPE_VIRT_WRITE");
 }
 
-// As an H100's driver prints them: names are cut to 15 characters, channels have another form.
+// The lines are as an H100's driver prints them: names are cut to 15 characters, channels have another form.
 constexpr std::string_view pbdma_fault =
     "NVRM: Xid (PCI:0000:00:05): 31, pid=2211, name=tenant, channel 0x0000000a, intr 00000000. MMU Fault: "
     "ENGINE GR0_PBDMA1 HUBCLIENT_ESC faulted @ 0x7f12_c8000000. Fault is of type FAULT_PDE "
@@ -229,7 +229,7 @@ TEST(ParseXid, SurvivesMutatedLines) {
     ASSERT_TRUE(!line->pid || *line->pid > 0) << text;
     ASSERT_FALSE(describe(from_xid(*line, from_ns(0))).empty());
   }
-  // Both ways must be exercised, or the mutations are too wild or too tame.
+  // The test needs both outcomes, or the mutations are too wild or too tame.
   EXPECT_GT(parsed, 1000);
   EXPECT_LT(parsed, 19'999);
 }

@@ -10,7 +10,7 @@
 namespace firebreak::strays {
 
 struct GuardCallbacks {
-  /// As StrayWatchCallbacks has them; either may be empty.
+  /// Callbacks as StrayWatchCallbacks has them; either may be empty.
   std::function<void(const Stray&)> on_stray = nullptr;
   std::function<void(pid_t, const GuardReport&)> on_guard = nullptr;
 };
@@ -25,8 +25,8 @@ class GuardedWatch {
   GuardedWatch(const GuardedWatch&) = delete;
   GuardedWatch& operator=(const GuardedWatch&) = delete;
 
-  /// What the watcher is to call: the guard pages hear each event first, then `callbacks` do. While on_exit
-  /// is told, guard_of() and summary_of() answer for the process as they did before.
+  /// Returns what the watcher is to call: the guard pages hear each event first, then `callbacks` do. While
+  /// on_exit is told, guard_of() and summary_of() answer for the process as they did before.
   watch::WatcherCallbacks hear(watch::WatcherCallbacks callbacks);
   void attach(watch::Watcher& watcher) { watcher_ = &watcher; }
 
@@ -34,15 +34,15 @@ class GuardedWatch {
   void follow(pid_t pid) { strays_.follow(pid); }
   /// The guard page, which outlives the process; null: none was found.
   std::shared_ptr<const guard::GuardView> guard_of(pid_t pid) const;
-  /// All empty where the process is not followed.
+  /// Returns an empty summary where the process is not followed.
   Summary summary_of(pid_t pid) const;
-  /// Whether its guard could not be looked for, for want of descriptors; that is tried again and again.
+  /// True when its guard could not be looked for, for want of descriptors; that is tried again and again.
   bool lacks(pid_t pid) const { return strays_.lacks(pid); }
-  /// Whether it has a guard, and its strays are heard.
+  /// True when it has a guard, and its strays are heard.
   bool is_heard(pid_t pid) const { return strays_.is_heard(pid); }
 
  private:
-  /// Whose end is being told.
+  /// The process whose end is being told.
   struct Ended {
     pid_t pid = 0;
     std::shared_ptr<const guard::GuardView> guard;

@@ -17,7 +17,7 @@ namespace {
 constexpr const char* guard_library = "libfirebreak-guard.so";
 constexpr std::uint64_t alignment_bytes = abi::uvm_sparse_alignment_bytes;
 
-/// What the process has, with room around it.
+/// Returns the process's addresses, with room around them.
 os::AddressSet with_room(const std::vector<os::MappedRegion>& mapped, const SparseOptions& options) {
   os::AddressSet taken;
   for (const os::MappedRegion& region : mapped) {
@@ -88,7 +88,7 @@ Result<os::Fd> SparseCover::va_space_of(pid_t pid) {
     if (target != kernel_.uvm_link_target()) return true;
     if (++closer > os::most_closer_looks) return false;
     auto duplicate = kernel_.pidfd_getfd(*process, number, target);
-    // Of a process's two, the one without a VA space refuses whatever is asked: here, what is no range.
+    // A process has two: the one without a VA space refuses whatever is asked, as here what is no range.
     const bool refuses = duplicate && free_range(kernel_, *duplicate, {}) == abi::nv_err_illegal_action;
     if (!refuses) found = std::move(duplicate);
     return refuses;

@@ -23,9 +23,9 @@ namespace firebreak::strays {
 struct SparseOptions {
   /// CUDA allocates nothing below: what is sparse cannot be mapped by the driver.
   std::uint64_t low_end = 4 * gib;
-  /// What a program has there itself (one that is linked to fixed addresses, and its heap) may grow so far.
+  /// Room into which mappings of a program at fixed addresses, and its heap, may grow.
   std::uint64_t room_to_grow_bytes = gib;
-  /// At a time, since the loop has more to do: 3.6 ms a GiB.
+  /// Size of a piece: the loop has more to do, at 3.6 ms a GiB.
   std::uint64_t piece_bytes = 256 * mib;
   Nanoseconds pause = std::chrono::milliseconds(1);
   /// A process's VA space is there before its GPUs are in it: try again after this, twice as long each time.
@@ -42,7 +42,7 @@ struct SparseReport {
 /// "4095 MiB of unused low addresses swallow strays; ...".
 std::string describe(const SparseReport& report);
 
-/// Which addresses of a process, in pieces: low ones, away from what it has mapped there.
+/// Plans the addresses of a process, in pieces: low ones, away from what it has mapped there.
 std::vector<os::AddressRange> plan_sparse(const std::vector<os::MappedRegion>& mapped,
                                           const SparseOptions& options);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which addresses are made sparse, and how a scripted UVM is asked for them.
+// Tests of which addresses are made sparse, and how a scripted UVM is asked for them.
 #include "agent/faults/strays/sparse_cover.h"
 
 #include <gmock/gmock.h>

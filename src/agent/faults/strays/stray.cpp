@@ -17,7 +17,7 @@ std::string line_of(const json& object) {
   return object.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
-/// Of a note that a tenant wrote: nothing that would break or disguise a line.
+/// Replaces what would break or disguise a line in a note that a tenant wrote.
 std::string printable(std::string text) {
   for (char& letter : text) {
     if (static_cast<unsigned char>(letter) < ' ' || letter == '\x7f') letter = '?';

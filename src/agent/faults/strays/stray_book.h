@@ -36,10 +36,10 @@ class StrayBook {
   std::set<std::uint64_t> blocks_;
   struct Noted {
     watch::PageFault page_fault;
-    std::string kernels;  ///< that ran then, in words
+    std::string kernels;  ///< kernels that ran then, in words
   };
-  std::vector<Noted> ripe_;   ///< to be confirmed by the next call
-  std::vector<Noted> fresh_;  ///< by the one after it; none without a ripe one
+  std::vector<Noted> ripe_;   ///< faults that the next call confirms
+  std::vector<Noted> fresh_;  ///< faults that the call after it confirms; none without a ripe one
   std::uint64_t count_ = 0;
   std::uint64_t told_ = 0;
 };

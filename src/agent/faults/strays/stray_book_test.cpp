@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which page faults of a guarded process are strays, and which of those are news.
+// Tests of which page faults of a guarded process are strays, and which of those are news.
 #include "agent/faults/strays/stray_book.h"
 
 #include <gmock/gmock.h>
@@ -89,7 +89,7 @@ TEST_F(StrayBookTest, RepeatsInABlockAreCountedAndNotRepeated) {
 
 TEST_F(StrayBookTest, WhatIsFatalWasNotContained) {
   note(end + 8);
-  book_.note_fatal(end);  // as UVM tells it: the page
+  book_.note_fatal(end);  // UVM tells the page
   EXPECT_FALSE(book_.is_waiting());
   EXPECT_THAT(book_.confirm(view_), IsEmpty());
   EXPECT_EQ(book_.count(), 0u);

@@ -16,7 +16,7 @@ GuardReport report_of(const guard::GuardView& guard) {
   return {guard.state(), guard.note(), guard.guard_range_bytes()};
 }
 
-/// What /proc shows for a memory file of that name.
+/// Returns what /proc shows for a memory file of that name.
 std::string page_link() { return os::memory_file_link(abi::guard_page_name); }
 
 }  // namespace
@@ -81,7 +81,7 @@ void StrayWatch::look_later(pid_t pid, Followed& followed) {
   if (!is_part) followed.pause = std::min(followed.pause * 2, options_.longest_pause);
 }
 
-/// To look through all descriptors of many processes, again and again, takes a good part of a core.
+/// A look through all descriptors of many processes, again and again, takes a good part of a core.
 bool StrayWatch::is_as_it_was(pid_t pid, Followed& followed) const {
   return !followed.scan.is_under_way() && followed.pause >= options_.longest_pause &&
          followed.count.is_as_noted(kernel_, pid, options_.most_glances);

@@ -26,11 +26,11 @@ struct StrayWatchOptions {
   /// longest; its state is read again as often.
   Nanoseconds first_pause = std::chrono::milliseconds(1);
   Nanoseconds longest_pause = std::chrono::seconds(2);
-  /// At the longest pause a process without a guard page is looked through only when the number of its
-  /// descriptors has changed, and else after so many looks at that number: it may have closed one and opened
-  /// another. Where Linux does not count (before 6.2) that is each time.
+  /// A process without a guard page, at the longest pause, is looked through only when the number of its
+  /// descriptors has changed, and otherwise after so many looks at that number: it may have closed one and
+  /// opened another. Where Linux does not count (before 6.2) that is each time.
   std::uint32_t most_glances = 15;
-  /// Between two looks at one that has more descriptors than fit in one (os::DescriptorScan).
+  /// Pause between two looks at a process that has more descriptors than fit in one (os::DescriptorScan).
   Nanoseconds between_looks = std::chrono::milliseconds(5);
 };
 
@@ -54,24 +54,26 @@ class StrayWatch {
   StrayWatch(const StrayWatch&) = delete;
   StrayWatch& operator=(const StrayWatch&) = delete;
 
-  /// From now on, until forget(). A process whose descriptors are not ours to see has no guard for us.
+  /// Follows a process from now on, until forget(). One whose descriptors are not ours to see has no guard
+  /// for us.
   void follow(pid_t pid);
-  /// It has ended. Strays that wait to be confirmed are told first; then, what is known of it.
+  /// Forgets a process that has ended. Strays that wait to be confirmed are told first; then, what is known
+  /// of it.
   Summary forget(pid_t pid);
-  /// It uses the GPU from now on, so its guard page is there or is about to be.
+  /// Tells that the process uses the GPU from now on, so its guard page is there or is about to be.
   void expect_guard(pid_t pid);
 
   void note_page_fault(const watch::PageFault& page_fault);
-  /// Any signal: the fatal ones of UVM tell that an access was not contained.
+  /// Takes any signal: the fatal ones of UVM tell that an access was not contained.
   void note_signal(const fault::Fault& signal);
 
   /// The guard page of a followed process, which outlives both; null: none was found.
   std::shared_ptr<const guard::GuardView> guard_of(pid_t pid) const;
-  /// All empty where the process is not followed.
+  /// Returns an empty summary where the process is not followed.
   Summary summary_of(pid_t pid) const;
-  /// Whether its guard could not be looked for, for want of descriptors; that is tried again and again.
+  /// True when its guard could not be looked for, for want of descriptors; that is tried again and again.
   bool lacks(pid_t pid) const;
-  /// Whether it has a guard, and its strays are heard.
+  /// True when it has a guard, and its strays are heard.
   bool is_heard(pid_t pid) const;
 
  private:
@@ -84,8 +86,8 @@ class StrayWatch {
     StrayBook book;
     Nanoseconds pause{};
     os::DescriptorScan scan;
-    std::size_t closer_looks = 0;  ///< at what was called a guard page, in that scan
-    os::DescriptorCount count;     ///< of those that were looked through, and none was a guard page
+    std::size_t closer_looks = 0;  ///< looks at what was called a guard page, in that scan
+    os::DescriptorCount count;     ///< count of those that were looked through, and none was a guard page
     os::Watch next_look;
     os::Watch confirmation;
   };

@@ -30,7 +30,7 @@ class StrayWatchLooks : public testing::Test {
     strays_->follow(::getpid());
     strays_->expect_guard(::getpid());
   }
-  /// So many looks, however long they take.
+  /// Looks so many times, however long that takes.
   void look(int times) {
     const int before = kernel_.counts;
     while (kernel_.counts < before + times) loop_->run_once(std::nullopt);

@@ -198,7 +198,7 @@ TEST_F(StrayWatchTest, WhoEndsIsForgottenAfterHisLastStray) {
   shows_its_page();
   follow();
   post_page_fault(base + 2 * mib);
-  // In one go: nothing is confirmed yet when the process is seen to have ended.
+  // Both come in one go: nothing is confirmed yet when the process is seen to have ended.
   ASSERT_TRUE(run_until([&] { return page_faults_ == 1; }));
   EXPECT_EQ(strays_->forget(tenant).count, 1u);
   EXPECT_THAT(told_, SizeIs(1));

@@ -16,7 +16,7 @@ Status CoreDumpDetector::follow(const Target& target, Parentage) {
   return {};
 }
 
-/// Where CUDA will tell of faults there.
+/// Follows the file where CUDA will tell of faults.
 void CoreDumpDetector::follow_file(Speaker& speaker) {
   const pid_t pid = speaker.target.pid;
   const auto environment = os::environment_of(at_.kernel, pid);
@@ -31,7 +31,8 @@ void CoreDumpDetector::follow_file(Speaker& speaker) {
   speaker.file = std::move(file);
 }
 
-/// No danger: it would only have said whose fault it is, and who writes the file could raise as many.
+/// Tells of lost words; there is no danger: they would only have said whose fault it is, and who writes the
+/// file could raise as many.
 void CoreDumpDetector::miss(pid_t pid, std::uint64_t bytes) {
   const auto speaker = speakers_.find(pid);
   if (speaker == speakers_.end()) return;

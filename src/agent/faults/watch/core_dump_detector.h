@@ -13,8 +13,8 @@
 
 namespace firebreak::watch {
 
-/// What CUDA says of an exception in its core dump mode, on the standard error of the process whose kernel it
-/// was: in the file, where that is a regular one, or as somebody else has read it.
+/// The detector of what CUDA says of an exception in its core dump mode, on the standard error of the process
+/// whose kernel it was: in the file, where that is a regular one, or as somebody else has read it.
 class CoreDumpDetector final : public Detector {
  public:
   /// One word for all that is missed of a process meanwhile.
@@ -35,7 +35,7 @@ class CoreDumpDetector final : public Detector {
     fault::CoreDumpReader core_dump;
     LineSplitter output;
     std::unique_ptr<ErrorFile> file;  ///< null: nothing is to be read there
-    os::Watch forgetting;             ///< after its end
+    os::Watch forgetting;             ///< forgetting, after its end
     std::optional<Monotonic> last_gap = {};
   };
 

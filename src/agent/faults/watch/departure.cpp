@@ -16,7 +16,7 @@ std::optional<bool> holds_uvm(os::Kernel& kernel, pid_t pid) {
     return !*holds;
   });
   if (!all_seen) return std::nullopt;
-  // Of one that has very many the rest may be what it is.
+  // The rest may be what it is where a process has very many.
   return *all_seen || holds == true ? holds : std::nullopt;
 }
 

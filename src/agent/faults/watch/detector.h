@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What a Watcher knows of its detectors: this interface, and the table of them in
+/// The interface of detectors, and all that a Watcher knows of them besides the table in
 /// agent/faults/watch/detectors.h.
 #pragma once
 
@@ -22,7 +22,7 @@
 
 namespace firebreak::watch {
 
-/// Whether UVM's words about a process are heard.
+/// Says whether UVM's words about a process are heard.
 enum class UvmHearing { No, Yes, NoDescriptors };
 
 /// Listens to one source, for the whole machine and for each process that is followed. All of it happens on
@@ -37,8 +37,8 @@ class Detector {
   /// Listens from now on to what is said of the whole machine. Fails where the source is not there: one line,
   /// with what to do about it. It is asked all the same to follow processes.
   virtual Status start() { return {}; }
-  /// And from now on to what is said of a process, in the place of one that had the number before. Fails only
-  /// where the process cannot be followed at all.
+  /// Listens from now on to what is said of a process, in the place of one that had the number before. Fails
+  /// only where the process cannot be followed at all.
   virtual Status follow(const Target&, Parentage) { return {}; }
   /// Tells what waits to be read of that process, and listens to it no more.
   virtual void stop(pid_t) {}
@@ -48,14 +48,14 @@ class Detector {
   /// Tells what waits to be read of a process, ahead of the loop.
   virtual void read_now(pid_t) {}
 
-  /// What else there is to say of a source that is heard, once it has started: a directory, a delay.
+  /// Returns what else there is to say of a source that is heard, once it has started: a directory, a delay.
   virtual std::string remark() const { return {}; }
   virtual UvmHearing hears_uvm_of(pid_t) const { return UvmHearing::No; }
-  /// Whether it tells what became of every fatal fault that UVM tells of now.
+  /// True when it tells what became of every fatal fault that UVM tells of now.
   virtual bool tells_outcomes() const { return false; }
 
-  // What a Watcher is asked for, of a process that is followed.
-  /// It may have more GPU address spaces by now.
+  // These serve what a Watcher is asked for, of a process that is followed.
+  /// Looks again: the process may have more GPU address spaces by now.
   virtual void look_again(pid_t) {}
   virtual bool listen_to_page_faults(pid_t) { return false; }
   virtual Status follow_progress(const Target&, const ReadProgress&, const ProgressOptions&) { return {}; }
@@ -64,7 +64,7 @@ class Detector {
   virtual void note_exception(pid_t, const fault::CoreDumpException&) {}
 };
 
-/// What detectors are made with, and whom they tell. Outlives them.
+/// The things that detectors are made with, and those whom they tell. Outlives them.
 struct Workplace {
   os::EventLoop& loop;
   os::Kernel& kernel;
@@ -79,7 +79,7 @@ struct Workplace {
   std::function<void(const ProcessExit& exit, const std::optional<fault::Fault>& fault)> on_exit;
   /// Somebody has become a client of a domain; empty: its number was not told.
   std::function<void(const std::string& domain, std::optional<pid_t> client)> on_client;
-  /// Whether that process was announced to end.
+  /// True when that process was announced to end.
   std::function<bool(pid_t)> is_expected_to_end;
 };
 

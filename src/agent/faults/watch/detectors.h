@@ -11,11 +11,11 @@
 
 namespace firebreak::watch {
 
-/// Which of them a Watcher says of whether they are heard.
+/// Says which of them a Watcher lists as heard or not.
 enum class Listed {
   Always,
-  WhereItIs,  ///< most machines have none, and nobody misses it
-  Never,      ///< it serves single processes
+  WhereItIs,  ///< listed where it is: most machines have none, and nobody misses it
+  Never,      ///< not listed: it serves single processes
 };
 
 struct DetectorRow {

@@ -23,9 +23,9 @@ class Recorder final : public Detector {
  public:
   struct Book {
     std::vector<std::string> lines;
-    std::map<std::string, Error> refused;  ///< by the line that would have been written
-    const Workplace* at = nullptr;         ///< that of the last one that was made
-    pid_t heard = 0;                       ///< of whom UVM is heard
+    std::map<std::string, Error> refused;  ///< refusals by the line that would have been written
+    const Workplace* at = nullptr;         ///< workplace of the last one that was made
+    pid_t heard = 0;                       ///< process of which UVM is heard
   };
   Recorder(std::string name, Book& book) : name_(std::move(name)), book_(book) {}
 
@@ -155,7 +155,7 @@ TEST_F(DetectorTableTest, WhoIsRefusedByOneIsFollowedByNone) {
   book_.refused.clear();
   EXPECT_TRUE(watcher->follow(target()));
   EXPECT_THAT(written(), ElementsAre("first follow 4711", "second follow 4711", "third follow 4711"));
-  // Of one that is followed already what was there before stays.
+  // Words of before stay for a process that is followed already.
   book_.refused = {{"first follow 4711", refusal(ErrorCode::ResourceExhausted)}};
   EXPECT_FALSE(watcher->follow(target()));
   EXPECT_THAT(written(), IsEmpty());
@@ -185,7 +185,7 @@ TEST_F(DetectorTableTest, AGapThatIsTheEndOfASourceIsItsState) {
   book_.at->on_gap(gap);
   EXPECT_TRUE(watcher->sources()[0].missing);
   EXPECT_FALSE(watcher->sources()[1].missing);
-  // What is lost of one process says nothing about the source.
+  // Losses of one process say nothing about the source.
   book_.at->on_gap({FaultSource::Xid, rogue, {}, "lost"});
   EXPECT_TRUE(watcher->sources()[0].missing);
   book_.at->on_gap({FaultSource::Xid, {}, {}, "heard again"});

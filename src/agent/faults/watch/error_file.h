@@ -21,9 +21,10 @@ class ErrorFile {
 
   /// Unsupported: it is no regular file.
   Status start();
-  /// Without waiting to be told that there is something.
+  /// Reads without waiting to be told that there is something.
   void read_now() { tail_.read_now(); }
-  /// Another process that uses the GPU and has the same file for its standard error: a line may be of either.
+  /// Returns another process that uses the GPU and has the same file for its standard error: a line may be of
+  /// either.
   std::optional<pid_t> shared_with();
 
  private:

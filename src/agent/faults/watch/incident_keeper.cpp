@@ -11,7 +11,7 @@ namespace {
 
 /// Closing an incident a little late harms nobody; timers that are due at once would.
 constexpr Nanoseconds shortest_wait = std::chrono::milliseconds(1);
-/// For a domain's clients, where no answer has come.
+/// Pause before a domain is asked for its clients again, where no answer has come.
 constexpr Nanoseconds ask_again = std::chrono::milliseconds(100);
 
 }  // namespace
@@ -65,7 +65,7 @@ void IncidentKeeper::tell(const std::vector<fault::Incident>& incidents) {
   for (const fault::Incident& incident : incidents) tell_(incident);
 }
 
-/// Who else was there when it happened; the answer may change who is named.
+/// Asks who else was there when it happened; the answer may change who is named.
 void IncidentKeeper::ask_for_clients() {
   if (!options_.ask_for_clients) return;
   for (const std::string& domain : merger_.unlisted_domains()) {

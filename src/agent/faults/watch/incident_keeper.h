@@ -15,7 +15,7 @@ namespace firebreak::watch {
 
 struct IncidentKeeperOptions {
   Nanoseconds merge_window = std::chrono::milliseconds(1000);
-  /// As in WatcherOptions; may be empty.
+  /// Callbacks as in WatcherOptions; may be empty.
   std::function<void(const std::string& domain)> ask_for_clients = nullptr;
 };
 
@@ -53,7 +53,8 @@ class IncidentKeeper {
   Tell tell_;
   fault::Merger merger_;
   os::Watch closing_;
-  std::map<std::string, Monotonic> clients_asked_;  ///< of a domain, without an answer yet
+  std::map<std::string, Monotonic> clients_asked_;  ///< domains that were asked for clients, without an
+                                                    ///< answer yet
 };
 
 }  // namespace firebreak::watch

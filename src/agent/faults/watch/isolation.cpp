@@ -81,7 +81,7 @@ bool take_count(std::vector<IsolationCount>& counts, std::string_view line) {
   return read_number(line, count.count);
 }
 
-/// As below.
+/// Takes a field of what mode report foresees.
 bool take_foreseen(IsolationState& state, std::string_view line) {
   const std::string_view key = take(line, ' ');
   if (key == "condemned") return read_number(line, state.foreseen_ends);
@@ -89,7 +89,7 @@ bool take_foreseen(IsolationState& state, std::string_view line) {
   return key != "fault" || take_count(state.foreseen_faults, line);
 }
 
-/// Whether the line was understood; of an unknown key every value is.
+/// True when the line was understood; for an unknown key every value is.
 bool take_line(IsolationState& state, std::string_view line) {
   const std::string_view key = take(line, ' ');
   if (key == "format") return line == known_format;
@@ -105,7 +105,7 @@ bool take_line(IsolationState& state, std::string_view line) {
   return key != "fault" || take_count(state.faults, line);
 }
 
-/// Whether "key=value" was understood, as above.
+/// True when "key=value" was understood, as above.
 bool take_field(IsolationEvent& event, std::string_view key, std::string_view value) {
   if (key == "pid") {
     pid_t pid = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What nvidia-uvm with fault isolation says of itself in /proc/driver/nvidia-uvm (docs/use/uvm-patch.md,
-/// "What it shows"): how it is set, what it has counted, and its last events.
+/// Reads what nvidia-uvm with fault isolation says of itself in /proc/driver/nvidia-uvm
+/// (docs/use/uvm-patch.md, "What it shows"): how it is set, what it has counted, and its last events.
 #pragma once
 
 #include <sys/types.h>
@@ -18,22 +18,22 @@
 namespace firebreak::watch {
 
 inline constexpr const char* isolation_state_path = "/proc/driver/nvidia-uvm/fault_isolation";
-/// For root only.
+/// File that only root may read.
 inline constexpr const char* isolation_events_path = "/proc/driver/nvidia-uvm/fault_isolation_events";
-/// For root only: who is condemned and still there.
+/// File that only root may read: who is condemned and still there.
 inline constexpr const char* isolation_condemned_path = "/proc/driver/nvidia-uvm/fault_isolation_condemned";
-/// For root only: takes the MPS servers.
+/// File that only root may write: it takes the MPS servers.
 inline constexpr const char* isolation_servers_path = "/proc/driver/nvidia-uvm/fault_isolation_servers";
 
 enum class IsolationMode { Off, Report, On };
 
-/// What became of a fault.
+/// The outcome of a fault.
 enum class IsolationOutcome {
   Contained,  ///< its client alone ends, also where the module helps it no more
-  Cancelled,  ///< as the stock module does: it takes its domain along
+  Cancelled,  ///< treated as by the stock module: it takes its domain along
   Spared,     ///< somebody else's, beside which this one would have been cancelled
-  Deferred,   ///< no fault: a process died, and its address space stays for a while
-  Unknown,    ///< of a newer module
+  Deferred,   ///< not a fault: a process died, and its address space stays for a while
+  Unknown,    ///< an outcome of a newer module
 };
 
 /// How often the module came to that.
@@ -46,29 +46,30 @@ struct IsolationCount {
 struct IsolationState {
   IsolationMode mode = IsolationMode::Off;
   std::uint64_t condemned = 0;  ///< clients
-  std::uint64_t killed = 0;     ///< of those, by the module, since nobody else had ended them
-  std::int64_t sinks = 0;       ///< in page tables, now
+  std::uint64_t killed = 0;     ///< those of them that the module killed, since nobody else had ended them
+  std::int64_t sinks = 0;       ///< sinks in page tables, now
   std::vector<IsolationCount> faults;
-  // What report mode has foreseen of mode on.
+  // Faults that report mode has foreseen of mode on.
   std::vector<IsolationCount> foreseen_faults;
-  std::uint64_t foreseen_ends = 0;          ///< of clients
-  std::uint64_t foreseen_ends_at_once = 0;  ///< of those, since they had come to a bound
+  std::uint64_t foreseen_ends = 0;          ///< ends of clients
+  std::uint64_t foreseen_ends_at_once = 0;  ///< those of them that had come to a bound
 };
 
 struct IsolationEvent {
   std::uint64_t sequence = 0;  ///< counts up from 1 while the module is loaded
-  std::optional<pid_t> pid;    ///< of the client, as the first PID namespace counts; empty: nobody knows it
+  std::optional<pid_t> pid;    ///< process of the client, as the first PID namespace counts; empty: nobody
+                               ///< knows it
   std::uint64_t address = 0;
   bool replayable = true;   ///< false: of a copy engine or PBDMA
   std::string access;       ///< "write", "atomic strong"; empty: no fault
   std::string type;         ///< "invalid pde"; empty: no fault
-  std::string fault_class;  ///< as in IsolationCount
+  std::string fault_class;  ///< class as in IsolationCount
   std::string word;
-  std::uint32_t took_us = 0;  ///< from the fatal fault to the outcome
-  std::string command;        ///< of the client; the kernel has escaped it
+  std::uint32_t took_us = 0;  ///< time from the fatal fault to the outcome
+  std::string command;        ///< command of the client; the kernel has escaped it
 };
 
-/// Of any outcome's word.
+/// Returns the outcome of any word.
 IsolationOutcome outcome_of(std::string_view word);
 
 /// Protocol: not this format. Words and lines that a newer module may add are passed over.

@@ -43,8 +43,8 @@ void IsolationDetector::read_new() {
   on_end_(events.error());
 }
 
-/// All that the module still has. A descriptor is readable again for what happens after it was read from its
-/// start: so each time a new one.
+/// Reads all that the module still has. A descriptor is readable again for what happens after it was read
+/// from its start: so each time a new one.
 Result<std::vector<IsolationEvent>> IsolationDetector::read_events() {
   Result<os::Fd> file = kernel_.open(isolation_events_path, O_RDONLY | O_NONBLOCK);
   if (!file) return propagate(file);

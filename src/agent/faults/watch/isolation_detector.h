@@ -28,9 +28,9 @@ class IsolationDetector final : public Detector {
   IsolationDetector(os::EventLoop& loop, os::Kernel& kernel, IsolationCallback on_event, EndCallback on_end)
       : loop_(loop), kernel_(kernel), on_event_(std::move(on_event)), on_end_(std::move(on_end)) {}
 
-  /// From now on; what has happened before is skipped. Where events were lost, whoever is condemned is told
-  /// of, some of them once more. NotFound: the driver has no fault isolation;
-  /// PermissionDenied: only root may read it.
+  /// Starts from now on; what has happened before is skipped. Where events were lost, whoever is condemned is
+  /// told of, some of them once more. NotFound: the driver has no fault isolation; PermissionDenied: only
+  /// root may read it.
   Status start() override;
   /// false: it was never started, its file could not be read any more, or isolation is off.
   bool tells_outcomes() const override;

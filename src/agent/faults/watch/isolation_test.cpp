@@ -15,7 +15,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// Both as the module printed them in a QEMU guest (docs/how/bench.md), shortened.
+// The texts are as the module printed them in a QEMU guest (docs/how/bench.md), shortened.
 constexpr const char* state_text =
     "format 1\nmode on\ncondemned 3\nkilled 1\nsinks 0\nfault no_range contained 2\n"
     "fault external contained 1\nfault context unsupported 4\nfault termination deferred 5\n";
@@ -49,7 +49,7 @@ TEST(IsolationState, IsReadFromTheModulesFile) {
 }
 
 TEST(IsolationState, OfReportModeSaysWhatModeOnWouldHaveComeTo) {
-  // As the module printed it in a QEMU guest, shortened.
+  // The text is as the module printed it in a QEMU guest, shortened.
   const auto state = parse_isolation_state(
       "format 1\nmode report\ncondemned 0\nfault no_range reported 3\nfault managed reported 1\n"
       "foreseen condemned 2\nforeseen killed_at_once 1\nforeseen sinks 4\nforeseen table_kib 16\n"

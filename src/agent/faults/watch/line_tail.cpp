@@ -54,7 +54,7 @@ void LineTail::go_on() {
   if (begin_anew() && !read_to_end(most_at_once)) go_on_later();
 }
 
-/// Where there is no timer, the next change of the file goes on.
+/// The next change of the file goes on where there is no timer.
 void LineTail::go_on_later() {
   if (auto turn = loop_.after({}, [this] { go_on(); })) next_turn_ = std::move(*turn);
 }

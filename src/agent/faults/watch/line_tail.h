@@ -23,12 +23,12 @@ class LineTail {
  public:
   /// Valid during the call, without its line end. Must not destroy the tail.
   using OnLine = std::function<void(std::string_view line)>;
-  /// So much was passed over.
+  /// Takes how much was passed over.
   using OnSkipped = std::function<void(std::uint64_t bytes)>;
 
-  /// In one turn of the loop.
+  /// Largest part that one turn of the loop reads.
   static constexpr std::uint64_t most_at_once = 64 * kib;
-  /// That waits to be read, before all but the last of it is passed over.
+  /// Largest part that waits to be read, before all but the last of it is passed over.
   static constexpr std::uint64_t most_behind = 16 * mib;
   /// The last of it, which is read at once where it cannot wait.
   static constexpr std::uint64_t last_part = mib;
@@ -41,8 +41,8 @@ class LineTail {
   Status follow_name(const std::string& directory, const std::string& name);
   /// The regular file behind `path`, and never another. Unsupported: it is none.
   Status follow_file(const std::string& path);
-  /// All that is there now, without waiting to be told that there is something; where that is more, its last
-  /// part.
+  /// Reads all that is there now, without waiting to be told that there is something; where that is more, its
+  /// last part.
   void read_now();
 
  private:
@@ -60,7 +60,7 @@ class LineTail {
   os::Kernel& kernel_;
   OnLine on_line_;
   OnSkipped on_skipped_;
-  std::string path_;  ///< of what is followed by its name
+  std::string path_;  ///< path of what is followed by its name
   std::optional<os::FileWatch> changes_;
   os::Watch readable_;
   os::Watch next_turn_;

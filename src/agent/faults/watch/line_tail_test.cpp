@@ -37,7 +37,7 @@ class LineTailTest : public DetectorTest {
     }
     return text;
   }
-  /// Each the one after the last.
+  /// Expects lines that follow each other.
   void expect_lines_from(std::size_t first) {
     for (std::size_t i = 0; i < lines_.size(); ++i)
       ASSERT_EQ(lines_[i].substr(0, lines_[i].find('.')), std::to_string(first + i));

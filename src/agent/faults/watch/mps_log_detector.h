@@ -31,7 +31,7 @@ class MpsLogDetector final : public Detector {
   MpsLogDetector(os::EventLoop& loop, os::Kernel& kernel, const Clock& clock, Options options,
                  FaultCallback on_fault);
 
-  /// From now on: what the log already holds is skipped. NotFound: no such directory.
+  /// Starts from now on: what the log already holds is skipped. NotFound: no such directory.
   Status start() override;
   std::string remark() const override { return options_.directory; }
 

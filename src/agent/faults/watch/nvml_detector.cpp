@@ -25,7 +25,7 @@ fault::Fault fault_of(const abi::nvmlEventData_t& data, Monotonic when) {
   return fault;
 }
 
-/// By its address, where the library tells it: what NVML counts may be a part of the machine's.
+/// Finds the GPU by its address, where the library tells it: what NVML counts may be a part of the machine's.
 fault::Gpu gpu_of(const abi::NvmlFunctions& nvml, abi::nvmlDevice_t device) {
   fault::Gpu gpu;
   unsigned int index = 0;

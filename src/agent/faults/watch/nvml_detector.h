@@ -29,7 +29,7 @@ class NvmlDetector final : public Detector {
   Status start() override;
 
  private:
-  /// What posted callbacks may still find when the detector is gone.
+  /// State that posted callbacks may still find when the detector is gone.
   struct Listener {
     FaultCallback on_fault;
     EndCallback on_end;
@@ -42,7 +42,7 @@ class NvmlDetector final : public Detector {
   os::EventLoop& loop_;
   const Clock& clock_;
   OpenLibrary open_;
-  std::unique_ptr<NvmlLibrary> library_;  ///< from start() on
+  std::unique_ptr<NvmlLibrary> library_;  ///< library, from start() on
   std::shared_ptr<Listener> listener_;    ///< the loop's thread calls it; the waiting thread only hands it on
   abi::nvmlEventSet_t events_ = nullptr;
   std::atomic<bool> stopping_{false};  ///< orders nothing: the thread's end is joined

@@ -14,7 +14,7 @@ namespace {
 
 using testing::HasSubstr;
 
-/// What the functions below answer: NVML's have no argument to carry it.
+/// The answers of the functions below: NVML's have no argument to carry them.
 struct FakeNvml {
   std::mutex mutex;  ///< guards everything below
   std::condition_variable changed;

@@ -15,7 +15,7 @@ class NvmlLibrary {
  public:
   /// NotFound: there is no such library, or it lacks a function. Unavailable: no driver answers it.
   static Result<std::unique_ptr<NvmlLibrary>> open(const std::string& name);
-  /// For functions that are had otherwise.
+  /// Makes a library of functions that are had otherwise.
   static Result<std::unique_ptr<NvmlLibrary>> of(const abi::NvmlFunctions& functions);
   NvmlLibrary(const NvmlLibrary&) = delete;
   NvmlLibrary& operator=(const NvmlLibrary&) = delete;
@@ -37,7 +37,7 @@ struct NvmlGpu {
   std::string pci;
 };
 
-/// All GPUs, in NVML's order; empty: it does not start, or does not tell them.
+/// Returns all GPUs, in NVML's order; empty: it does not start, or does not tell them.
 std::vector<NvmlGpu> gpus_listed_by_nvml(const std::string& library);
 
 }  // namespace firebreak::watch

@@ -10,7 +10,7 @@ namespace firebreak::watch {
 
 /// An access that the GPU's memory manager had to look at. Most are serviced and no fault.
 struct PageFault {
-  fault::Fault fault;  ///< not conclusive; its address is there
+  fault::Fault fault;  ///< a fault that is not conclusive; its address is there
   std::string access;  ///< "load", "store", "atomic" or "prefetch"
 };
 

@@ -16,7 +16,7 @@ namespace firebreak::watch {
 
 struct ProcessFinderOptions {
   ScanOptions scan;
-  /// Between two looks at /proc; what they cost: bench/watch_idle_benchmark.cpp.
+  /// Pause between two looks at /proc; what they cost: bench/watch_idle_benchmark.cpp.
   Nanoseconds period = std::chrono::milliseconds(500);
 };
 
@@ -28,14 +28,14 @@ struct ProcessFinderCallbacks {
 };
 
 enum class Whom {
-  Everybody,    ///< all that use the GPU
-  SameDomains,  ///< who shares an MPS domain, and with it its faults, with a process that is followed
+  Everybody,    ///< everybody who uses the GPU
+  SameDomains,  ///< processes that share an MPS domain, and with it its faults, with one that is followed
 };
 
 /// Lives on the loop's thread. Callbacks must not destroy it.
 class ProcessFinder {
  public:
-  /// Of `watcher`, domain_of_server is set here.
+  /// Makes a finder; domain_of_server of `watcher` is set here.
   ProcessFinder(os::EventLoop& loop, os::Kernel& kernel, const Clock& clock, ProcessFinderOptions options,
                 ProcessFinderCallbacks callbacks, WatcherOptions watcher, WatcherCallbacks watcher_callbacks);
   ProcessFinder(const ProcessFinder&) = delete;
@@ -64,11 +64,11 @@ class ProcessFinder {
   ProcessFinderCallbacks callbacks_;
   ProcessScan scan_;
   std::optional<Whom> whom_;       ///< empty until look_around()
-  std::set<std::string> domains_;  ///< of the processes that were asked for
+  std::set<std::string> domains_;  ///< domains of the processes that were asked for
   Monotonic last_look_{};
   std::set<pid_t> followed_;
-  std::map<pid_t, std::string> servers_;  ///< also those that ended: their faults may still be told
-  std::map<std::string, Status> logs_;    ///< by directory
+  std::map<pid_t, std::string> servers_;  ///< servers, also those that ended: their faults may still be told
+  std::map<std::string, Status> logs_;    ///< logs by directory
   Watcher watcher_;
   os::Watch next_look_;
 };

@@ -32,7 +32,7 @@ Holds descriptors_of(os::Kernel& kernel, pid_t pid) {
   const std::string wanted = kernel.uvm_link_target();
   Holds holds = Holds::Nothing;
   const Status visited = os::visit_descriptors(kernel, pid, [&](int, const std::string& target) {
-    // It watches others, by duplicates of their descriptors.
+    // A process that watches others has duplicates of their descriptors.
     const bool watches = target == abi::uvm_tools_path;
     if (target == wanted) holds = Holds::Uvm;
     if (watches) holds = Holds::Nothing;
@@ -55,7 +55,7 @@ ProcessScan::Found ProcessScan::look() {
     if (known.started != origin.started) known = {.started = origin.started, .told = origin.is_kernel_thread};
     known.last_look = round_;
     if (known.told) continue;
-    // Who was there before us is not new.
+    // Processes that were there before us are not new.
     known.looks = round_ == 1 ? options_.young_looks : known.looks + 1;
     known.told = look_at(pid, known, found);
   }
@@ -73,15 +73,15 @@ void ProcessScan::note_who_is_there() {
   }
 }
 
-/// Whom to look at in this round: those that were looked at least often, and a share for the old ones in
-/// turn.
+/// Returns whom to look at in this round: those that were looked at least often, and a share for the old ones
+/// in turn.
 std::vector<pid_t> ProcessScan::candidates() {
   note_who_is_there();
   using Waiting = std::pair<std::uint64_t, pid_t>;
   std::vector<Waiting> young;
   std::vector<Waiting> old;
   for (const auto& [pid, known] : known_) {
-    // Whether it is still the same process.
+    // The process may be another one by now.
     if (known.told && round_ - known.last_look < rounds_until_checked) continue;
     const bool is_young = !known.told && known.looks < options_.young_looks;
     // Negated: of two the later one, which most likely just started.
@@ -106,9 +106,9 @@ ProcessScan::Origin ProcessScan::origin_of(pid_t pid) {
   return {std::string(os::start_time(fields)), (os::stat_flags(fields) & os::flag_kernel_thread) != 0};
 }
 
-/// Whether it was told of, or never will be.
+/// Returns whether it was told of, or never will be.
 bool ProcessScan::look_at(pid_t pid, Known& known, Found& found) {
-  // No old process becomes a server.
+  // An old process does not become a server.
   if (auto its = known.looks <= options_.young_looks ? server(pid) : std::nullopt) {
     if (is_on_this_gpu(pid)) found.servers.push_back(std::move(*its));
     return true;
@@ -158,7 +158,7 @@ bool ProcessScan::is_on_this_gpu(pid_t pid) {
 std::string ProcessScan::domain_of(pid_t pid) {
   const std::string environment = os::environment_of(kernel_, pid);
   if (const auto directory = os::variable_in(environment, "CUDA_MPS_PIPE_DIRECTORY")) return *directory;
-  // Without the variable a client asks the daemon in the usual place, if one is there.
+  // A client without the variable asks the daemon in the usual place, if one is there.
   const auto daemon = kernel_.list_directory(default_pipe_directory);
   return daemon && !daemon->empty() ? default_pipe_directory : "";
 }

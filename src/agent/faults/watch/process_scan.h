@@ -18,14 +18,14 @@ namespace firebreak::watch {
 /// A process that has a descriptor of UVM.
 struct GpuProcess {
   pid_t pid = 0;
-  std::string name;    ///< as the kernel shows it, at most 15 characters
+  std::string name;    ///< name as the kernel shows it, at most 15 characters
   std::string domain;  ///< the pipe directory of its MPS domain; empty: none, or not told by its environment
 };
 
 struct MpsServer {
   pid_t pid = 0;
   std::string domain;         ///< its pipe directory
-  std::string log_directory;  ///< where it writes its server.log
+  std::string log_directory;  ///< directory where it writes its server.log
 };
 
 struct ScanOptions {
@@ -37,7 +37,8 @@ struct ScanOptions {
   /// A variable that says which GPU a process uses, where several software ones share the machine; empty: all
   /// use this one.
   std::string gpu_variable = {};
-  std::optional<std::string> gpu_value = {};  ///< of those on this GPU; empty: they do not have the variable
+  std::optional<std::string> gpu_value = {};  ///< the variable's value for a process on this GPU; empty: it
+                                              ///< does not have the variable
   /// A look at one process costs 20-100 us: the first round looks at everybody, a later one at this many, the
   /// new ones first.
   std::size_t most_looks = 32;
@@ -45,7 +46,7 @@ struct ScanOptions {
   std::uint64_t young_looks = 20;
 };
 
-/// Whether it has a descriptor of UVM, and is none that watches others.
+/// True when it has a descriptor of UVM, and is none that watches others.
 bool uses_gpu(os::Kernel& kernel, pid_t pid);
 
 /// Stateful, since every process is told of once.
@@ -60,7 +61,7 @@ class ProcessScan {
 
   /// One round: what was found for the first time. Whatever cannot be read is passed over.
   Found look();
-  /// What is known of a process, whether or not it uses the GPU (yet).
+  /// Describes a process, whether or not it uses the GPU (yet).
   GpuProcess describe(pid_t pid);
   /// Empty: that process is no MPS server.
   std::optional<MpsServer> server(pid_t pid);
@@ -71,12 +72,12 @@ class ProcessScan {
   struct Known {
     std::string started;  ///< a pid with another start is another process
     std::uint64_t looks = 0;
-    std::uint64_t last_look = 0;  ///< in which round
-    bool told = false;            ///< as a process or a server; or never to be
+    std::uint64_t last_look = 0;  ///< round of the last look
+    bool told = false;            ///< told of as a process or a server; or never to be
     bool refused = false;
   };
   struct Origin {
-    std::string started;  ///< in the kernel's ticks since the boot
+    std::string started;  ///< start time in the kernel's ticks since the boot
     bool is_kernel_thread = false;
   };
 

@@ -64,7 +64,7 @@ TEST_F(ProgressDetectorTest, NobodyReadsTheProgressOfOneThatIsNotFollowedAnyMore
   detector.stop(7);
   EXPECT_FALSE(loop_->run_once(Milliseconds(20)));
   ASSERT_TRUE(detector.follow_progress(target, read, often));
-  // Another process that has the number.
+  // The number is another process's.
   ASSERT_TRUE(detector.follow(target, Parentage::Stranger));
   EXPECT_FALSE(loop_->run_once(Milliseconds(20)));
   EXPECT_EQ(readings, 0);

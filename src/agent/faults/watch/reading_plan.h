@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// When to read the kernel log although nobody woke us for it.
+/// The plan of when to read the kernel log although nobody woke us for it.
 #pragma once
 
 #include <optional>
@@ -13,17 +13,18 @@ namespace firebreak::watch {
 /// All the time that is affordable for a period of 5 ms only, which is longer than the timer tick that poll()
 /// waits for; so nothing is swept while nothing happens, and closely once something does.
 struct ReadingRules {
-  /// Whether a bell rings for each message (os::KernelLogBell): then only the moment until it is readable has
-  /// to be bridged, and a suspicion changes nothing.
+  /// True when a bell rings for each message (os::KernelLogBell): then only the moment until it is readable
+  /// has to be bridged, and a suspicion changes nothing.
   bool bell = false;
-  /// Between two reads while more is expected: about 10 % of a core meanwhile.
+  /// Pause between two reads while more is expected: about 10 % of a core meanwhile.
   Nanoseconds step = std::chrono::microseconds(200);
   /// How long a message, or the bell, lets us expect another: a fault's lines come within 1-2 ms of each
   /// other.
   Nanoseconds after_message = std::chrono::milliseconds(5);
   /// How long another sign of a fault lets us expect its lines: 91-135 ms after a UVM event were measured.
   Nanoseconds after_suspicion = std::chrono::milliseconds(250);
-  /// Without a bell, this often also while nothing is expected; 0: never. 500 us cost about 5 % of a core.
+  /// Period of reads without a bell, also while nothing is expected; 0: never. 500 us cost about 5 % of a
+  /// core.
   Nanoseconds idle_period{0};
 };
 

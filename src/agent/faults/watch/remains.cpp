@@ -12,7 +12,7 @@
 namespace firebreak::watch {
 namespace {
 
-/// More processes than that share no GPU: MPS takes 60 clients on newer ones.
+/// Largest number of processes that share a GPU: MPS takes 60 clients on newer ones.
 constexpr unsigned int processes_max = 512;
 
 Result<std::vector<abi::nvmlProcessInfo_t>> processes_on(const NvmlLibrary& nvml, unsigned int index) {

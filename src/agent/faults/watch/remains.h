@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Whether the GPU still has something of a process that is gone: NVML lists a dead client of an MPS server
-/// for as long as somebody holds its descriptors (seen on an H100), and no longer when nothing was left.
+/// Finds out whether the GPU still has something of a process that is gone: NVML lists a dead client of an
+/// MPS server for as long as somebody holds its descriptors (seen on an H100), and no longer when nothing was
+/// left.
 #pragma once
 
 #include <sys/types.h>
@@ -22,7 +23,7 @@
 
 namespace firebreak::watch {
 
-/// What NVML lists of a process, on all GPUs together.
+/// The use that NVML lists of a process, on all GPUs together.
 struct GpuUse {
   std::uint64_t used_bytes = 0;
 };
@@ -35,8 +36,8 @@ Result<std::optional<GpuUse>> gpu_use_of(const NvmlLibrary& nvml, pid_t pid);
 std::string describe_remains(const Result<std::optional<GpuUse>>& use, Milliseconds waited);
 
 struct RemainsPace {
-  Milliseconds look{250};       ///< between two
-  Milliseconds longest{2'000};  ///< for what is left to go
+  Milliseconds look{250};       ///< pause between two looks
+  Milliseconds longest{2'000};  ///< time for what is left to go
 };
 
 /// Lives on the loop's thread; NVML is asked on threads of its own.
@@ -60,7 +61,7 @@ class Remains {
   os::EventLoop& loop_;
   Find find_;
   RemainsPace pace_;
-  std::shared_ptr<Remains*> self_;  ///< what looks post to outlives us
+  std::shared_ptr<Remains*> self_;  ///< looks post to this, and it outlives us
   std::uint64_t next_id_ = 0;
   std::map<std::uint64_t, std::thread> looks_;
   std::mutex mutex_;  ///< guards what follows

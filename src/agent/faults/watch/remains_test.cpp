@@ -15,7 +15,7 @@ namespace {
 
 constexpr pid_t dead = 42;
 
-/// What the functions below answer: NVML's have no argument to carry it.
+/// The answers of the functions below: NVML's have no argument to carry them.
 struct FakeNvml {
   std::vector<std::vector<abi::nvmlProcessInfo_t>> gpus;
   abi::nvmlReturn_t answer = abi::NVML_SUCCESS;
@@ -75,7 +75,7 @@ TEST(GpuUseOf, IsNotKnownWhereNvmlDoesNotSay) {
 
 class RemainsTest : public testing::Test {
  protected:
-  /// As if it was listed so many times.
+  /// Looks as if it was listed so many times.
   std::string look(int times, Milliseconds longest) {
     std::atomic<int> looks{0};
     const auto find = [&](pid_t pid) -> Result<std::optional<GpuUse>> {

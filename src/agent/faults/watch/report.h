@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What a watch has to say, as one line: for people, and as JSON for programs.
+/// The lines of a watch: for people, and as JSON for programs.
 #pragma once
 
 #include <map>
@@ -14,7 +14,7 @@ namespace firebreak::watch {
 
 enum class Change { New, Changed, Closed };
 
-/// Of all that a Watcher says about its incidents, what is news: that there is one, that its class or culprit
+/// The news among all that a Watcher says about its incidents: that there is one, that its class or culprit
 /// is another now or the driver contained it, and that it is closed.
 class IncidentNews {
  public:
@@ -28,14 +28,14 @@ class IncidentNews {
     bool contained = false;
     bool operator==(const Told&) const = default;
   };
-  std::map<std::uint64_t, Told> told_;  ///< of those that are open
+  std::map<std::uint64_t, Told> told_;  ///< state of those that are open
 };
 
 /// "SM, Xid 43 (after Xid 13), domain /run/a, culprit unknown: …": what happened, who did it and why we say
 /// so.
 std::string describe(const fault::Incident& incident);
 
-// For people.
+// Writes it for people.
 std::string text_of(const SourceState& source);
 std::string text_of(const GpuProcess& process, const Status& followed);
 std::string text_of(const MpsServer& server, const Status& log);

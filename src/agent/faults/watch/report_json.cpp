@@ -15,7 +15,7 @@ json optional_json(const std::optional<T>& value) {
   return value ? json(*value) : json();
 }
 
-/// As text: a number of 64 bits does not survive every JSON reader.
+/// Addresses are text: a number of 64 bits does not survive every JSON reader.
 json address_json(const std::optional<std::uint64_t>& address) {
   return address ? json(fmt::format("{:#x}", *address)) : json();
 }

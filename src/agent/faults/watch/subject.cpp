@@ -9,7 +9,7 @@ namespace firebreak::watch {
 
 namespace {
 
-/// By its address, where that is told.
+/// Numbers a GPU by its address, where that is told.
 void number(fault::Gpu& gpu, const std::vector<std::string>& known) {
   if (gpu.pci.empty() || known.empty()) return;
   const auto found = std::ranges::find(known, gpu.pci);

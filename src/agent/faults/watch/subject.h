@@ -14,7 +14,7 @@ namespace firebreak::watch {
 /// The MPS domain whose server a process is; empty: it is none.
 using DomainOfServer = std::function<std::optional<std::string>(pid_t)>;
 
-/// What is known of the machine by whoever completes signals.
+/// The facts about the machine for whoever completes signals.
 struct Places {
   /// SM faults name the server only.
   DomainOfServer domain_of_server = nullptr;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What detectors are told of processes, and what they tell. Every detector lives on one EventLoop's thread:
-/// it is made, started, called back and destroyed there. Its callbacks run there too, as soon as the signal
-/// is in hand; they must not destroy the detector.
+/// The messages to and from detectors about processes. Every detector lives on one EventLoop's thread: it is
+/// made, started, called back and destroyed there. Its callbacks run there too, as soon as the signal is in
+/// hand; they must not destroy the detector.
 #pragma once
 
 #include <sys/types.h>
@@ -20,7 +20,7 @@ namespace firebreak::watch {
 /// The process that a detector watches, and what its faults are to say about it.
 struct Target {
   pid_t pid = 0;
-  std::optional<std::uint32_t> gpu = {};  ///< as fault::Gpu::number; empty: its domain says which
+  std::optional<std::uint32_t> gpu = {};  ///< GPU as fault::Gpu::number; empty: its domain says which
   std::string domain;
   std::optional<std::string> tenant;
 };
@@ -51,11 +51,11 @@ using FaultCallback = std::function<void(const fault::Fault&)>;
 /// Words of a source that nobody has read, or will: what they told of is not known.
 struct Gap {
   fault::FaultSource source = fault::FaultSource::Xid;
-  std::optional<pid_t> pid;  ///< whose words they were; empty: the whole machine's
-  std::string domain = {};   ///< of that process
+  std::optional<pid_t> pid;  ///< process whose words they were; empty: the whole machine's
+  std::string domain = {};   ///< domain of that process
   std::string text = {};
-  bool danger = true;                        ///< they may have told of a fault
-  std::optional<Error> silent_because = {};  ///< from now on nothing is heard of that source
+  bool danger = true;                        ///< the lost words may have told of a fault
+  std::optional<Error> silent_because = {};  ///< reason why nothing is heard of that source from now on
 };
 
 using GapCallback = std::function<void(const Gap&)>;

@@ -10,7 +10,7 @@
 namespace firebreak::watch {
 namespace {
 
-/// Between two tries where there was no descriptor for something.
+/// Pause between two tries where there was no descriptor for something.
 constexpr Nanoseconds look_for_room = std::chrono::milliseconds(200);
 
 }  // namespace
@@ -35,7 +35,7 @@ void UvmDetector::listen_to(Followed& followed) {
                                     [this, pid](const Error& error) { note_end(pid, error); });
   const Status started = followed.listener->start();
   if (started) return;
-  // What a process lacks may be there for the next; a driver of another kind is said once.
+  // A failure of one process need not be the next one's; a driver of another kind is said once.
   works_ = started.error().code != ErrorCode::Protocol;
   followed.listener.reset();
   if (started.error().code == ErrorCode::ResourceExhausted) return listen_later(pid, started.error());

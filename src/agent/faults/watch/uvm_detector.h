@@ -14,7 +14,7 @@ class UvmDetector final : public Detector {
  public:
   explicit UvmDetector(const Workplace& workplace) : at_(workplace) {}
 
-  /// Whether this machine has such events at all.
+  /// Starts; says whether this machine has such events at all.
   Status start() override;
   /// Never fails: where there is no descriptor left it is tried again and again, and else said.
   Status follow(const Target& target, Parentage parentage) override;
@@ -22,7 +22,7 @@ class UvmDetector final : public Detector {
   void read_now(pid_t pid) override;
   UvmHearing hears_uvm_of(pid_t pid) const override;
   void look_again(pid_t pid) override;
-  /// Not before its events are heard.
+  /// Listens once its events are heard, and not before.
   bool listen_to_page_faults(pid_t pid) override;
 
  private:

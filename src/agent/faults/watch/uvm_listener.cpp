@@ -12,14 +12,14 @@ namespace {
 /// A process has two or three. A target that opens thousands must not keep us busy: until it has a VA space
 /// it is looked through again and again.
 constexpr std::size_t most_candidates = 16;
-/// Each driver in it has as many, and each fault of its domain leaves one more driver there
-/// (docs/how/spare.md). Of one that is attached to, which is asked for more now and then.
+/// Largest number of candidates of a process that is attached to, which is asked for more now and then. Each
+/// driver in it has as many, and each fault of its domain leaves one more driver there (docs/how/spare.md).
 constexpr std::size_t most_candidates_of_attached = 128;
-/// Of these, the VA spaces that are listened to at once: of a working driver, its spare and an anchor, and of
-/// those that have just been left.
+/// Largest number of VA spaces that are listened to at once: of a working driver, its spare and an anchor,
+/// and of those that have just been left.
 constexpr std::size_t most_attachments = 8;
 
-/// What a fault may hide behind. Most page faults are serviced, and a fatal one is told once more.
+/// Events that a fault may hide behind. Most page faults are serviced, and a fatal one is told once more.
 constexpr std::uint64_t dangers = abi::uvm_event_mask(abi::UvmEventType::FatalFault) |
                                   abi::uvm_event_mask(abi::UvmEventType::FaultBufferOverflow);
 
@@ -87,7 +87,7 @@ bool UvmListener::is_known(int remote_number) const {
   return is_attached || no_va_spaces_.contains(remote_number);
 }
 
-/// What has closed them may open another one under that number.
+/// The process that has closed them may open another one under that number.
 void UvmListener::forget_gone(const std::vector<int>& numbers) {
   const auto is_gone = [&](int number) { return std::ranges::find(numbers, number) == numbers.end(); };
   std::erase_if(no_va_spaces_, is_gone);
@@ -100,7 +100,7 @@ void UvmListener::forget_gone(const std::vector<int>& numbers) {
 }
 
 void UvmListener::look_again() {
-  if (!attached()) return;  // it is looked at again and again
+  if (!attached()) return;  // a process that is not attached is looked at again and again
   scan_.begin_again();
   if (const Status done = look_on(); !done) return end(done.error());
   if (distrust_) end(*distrust_);
@@ -127,7 +127,7 @@ Result<bool> UvmListener::look_for_candidates() {
   return visited && *visited && candidates_.size() < most;
 }
 
-/// To look through very many, again and again, takes a good part of a core.
+/// Looking through very many, again and again, takes a good part of a core.
 bool UvmListener::is_large_and_as_it_was() {
   return !scan_.is_under_way() && !was_late_ && scan_.looks() > 1 &&
          count_.is_as_noted(kernel_, target_.pid, options_.most_glances);
@@ -180,7 +180,7 @@ Status UvmListener::retry_later() {
   return {};
 }
 
-/// What was no VA space may have become one.
+/// A descriptor that was no VA space may have become one.
 void UvmListener::retry() {
   Status done;
   if (is_large_and_as_it_was()) {
@@ -215,7 +215,7 @@ std::optional<UvmLayout> UvmListener::layout() const {
 
 void UvmListener::drain(Attachment& attachment) {
   if (distrust_) return;
-  const os::EventLoop::Background foreground(loop_, false);  // what is heard may be a fault
+  const os::EventLoop::Background foreground(loop_, false);  // an event that is heard may be a fault
   const UvmLayout layout = attachment.queue.layout();
   const auto drained = attachment.queue.drain(
       kernel_, [this, layout](std::span<const std::byte> entry) { handle(layout, entry); });

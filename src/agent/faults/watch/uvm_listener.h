@@ -17,10 +17,11 @@
 namespace firebreak::watch {
 
 struct UvmListenerOptions {
-  /// Also listen to page faults, which tell a copy engine's access from an SM's. Off, every fatal fault
-  /// counts as replayable; on, each page fault of the target's managed memory wakes us.
+  /// Says whether to listen to page faults, too, which tell a copy engine's access from an SM's. Off, every
+  /// fatal fault counts as replayable; on, each page fault of the target's managed memory wakes us.
   bool page_faults = false;
-  /// Where they are to be told; most are serviced, and a fatal one is told again as such.
+  /// Called for page faults where they are to be told; most are serviced, and a fatal one is told again as
+  /// such.
   PageFaultCallback on_page_fault;
   /// Events that the driver dropped: a danger where one of a fatal fault may be among them.
   GapCallback on_gap = nullptr;
@@ -42,10 +43,10 @@ class UvmListener {
  public:
   struct Counters {
     std::uint64_t fatal_faults = 0;
-    std::uint64_t page_faults = 0;  ///< when they are listened to
+    std::uint64_t page_faults = 0;  ///< number of page faults, when they are listened to
     std::uint64_t overflows = 0;    ///< the GPU's fault buffer was full: faults may have gone unseen
     std::uint64_t cpu_faults = 0;   ///< fatal ones, which are no GPU's
-    std::uint64_t dropped = 0;      ///< by the driver, since we were slower than it
+    std::uint64_t dropped = 0;      ///< number that the driver dropped, since we were slower than it
     std::uint64_t other = 0;        ///< events that were not asked for
   };
 
@@ -57,14 +58,14 @@ class UvmListener {
   /// down the address space of a process that died while it was watched may fall to us: destruction may take
   /// milliseconds then.
   Status start();
-  /// Whether a queue is tied to the target, so that from here on no fault is missed.
+  /// True when a queue is tied to the target, so that from here on no fault is missed.
   bool attached() const { return !attachments_.empty(); }
-  /// To how many VA spaces.
+  /// Returns to how many VA spaces it is attached.
   std::size_t attachments() const { return attachments_.size(); }
   /// The target may have more VA spaces by now: it has several drivers, each with its own. Those are attached
   /// to as well, up to a number, beyond which the oldest ones are let go.
   void look_again();
-  /// From now on page faults too, as with UvmListenerOptions::page_faults.
+  /// Listens to page faults too from now on, as with UvmListenerOptions::page_faults.
   Status listen_to_page_faults();
   /// The layout of the events; after attached().
   std::optional<UvmLayout> layout() const;
@@ -78,8 +79,8 @@ class UvmListener {
  private:
   struct Attachment {
     UvmQueue queue;
-    int number = -1;            ///< of the target's descriptor
-    std::uint64_t dropped = 0;  ///< as counted so far
+    int number = -1;            ///< number of the target's descriptor
+    std::uint64_t dropped = 0;  ///< dropped events as counted so far
     std::uint64_t dropped_dangers = 0;
     os::Watch readable;
   };
@@ -119,8 +120,8 @@ class UvmListener {
   os::Watch gone_;
   os::Watch retry_;
   os::DescriptorScan scan_;
-  std::vector<int> candidates_;        ///< of the scan that is under way, or was the last
-  os::DescriptorCount count_;          ///< as that began
+  std::vector<int> candidates_;        ///< candidates of the scan that is under way, or was the last
+  os::DescriptorCount count_;          ///< count as that scan began
   bool was_late_ = false;              ///< the last look: it is to be made again
   std::list<Attachment> attachments_;  ///< the oldest one first
   std::set<int> no_va_spaces_;         ///< descriptors of the target that have turned out to be none

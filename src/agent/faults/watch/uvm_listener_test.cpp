@@ -64,7 +64,7 @@ TEST_F(UvmListenerTest, ReportsAFatalFaultWithAddressAndProcess) {
   EXPECT_EQ(faults_[0].when, clock_.now());
 }
 
-/// Below and above the number of its VA space.
+/// Gives many, below and above the number of its VA space.
 void give_many(os::FakeKernel& kernel, int from, std::size_t count) {
   const os::Fd file = os::create_memory_file("many", 1).value();
   for (std::size_t i = 0; i < count; ++i)
@@ -105,7 +105,7 @@ TEST_F(UvmListenerTest, ALookThatIsCutShortDoesNotShowThatTheRestIsGone) {
   ASSERT_EQ(watcher.attachments(), 1U);
   give_many(kernel_, 100, os::most_descriptors_of_a_process);
   watcher.look_again();
-  for (int turns = 0; turns < 40 && loop_->run_once(Milliseconds(100)); ++turns) {  // to its last part
+  for (int turns = 0; turns < 40 && loop_->run_once(Milliseconds(100)); ++turns) {  // runs to its last part
   }
   EXPECT_EQ(watcher.attachments(), 1U);
 }
@@ -207,7 +207,7 @@ TEST_F(UvmListenerTest, AttachesToWhatTheTargetHasOpenedSinceWhenItIsToldToLookA
   watcher.look_again();
   EXPECT_EQ(tools_.trackers, 2);
   EXPECT_EQ(tools_.refused, 1) << "what is none is asked once";
-  tools_.post(fatal_fault(0x40));  // into the queue that was made last
+  tools_.post(fatal_fault(0x40));  // posted into the queue that was made last
   EXPECT_TRUE(run_until([&] { return faults_.size() == 1; }));
 }
 
@@ -491,7 +491,7 @@ TEST_F(UvmListenerTest, AnOverflowIsTold) {
   EXPECT_EQ(watcher.counters().overflows, 1u);
 }
 
-/// What a driver does that is none of those we know.
+/// The driver is none of those we know.
 class UnknownDriverTest : public UvmListenerTest {
  protected:
   UnknownDriverTest() { target_opens_a_va_space(); }

@@ -137,7 +137,7 @@ Result<std::uint64_t> UvmQueue::drain(os::Kernel& kernel,
     }
     if (put == next_) return count;
     for (; next_ != put; next_ = (next_ + 1) & mask) {
-      // Not in place: the driver could overwrite it meanwhile.
+      // The entry is copied: the driver could overwrite it meanwhile.
       std::memcpy(entry.data(), queue_.bytes().data() + next_ * size, size);
       callback(std::span(entry).first(size));
       ++count;

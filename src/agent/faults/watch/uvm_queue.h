@@ -25,10 +25,10 @@ class UvmQueue {
   /// size than either layout.
   static Result<UvmQueue> open(os::Kernel& kernel, const os::Fd& uvm_fd, std::uint64_t event_types);
 
-  /// Whether this machine has queues for us at all; why not, in one line with what to do.
+  /// Says whether this machine has queues for us at all; why not, in one line with what to do.
   static Status offered(os::Kernel& kernel);
 
-  /// From now on events of these types (a mask) too.
+  /// Listens to events of these types (a mask) too, from now on.
   Status listen_to(os::Kernel& kernel, std::uint64_t event_types);
 
   UvmLayout layout() const { return layout_; }
@@ -40,7 +40,7 @@ class UvmQueue {
                               const std::function<void(std::span<const std::byte>)>& callback);
   /// Events, of any type, that the driver dropped because the queue was full.
   std::uint64_t dropped() const;
-  /// And of these types (a mask) alone.
+  /// Returns the number for these types (a mask) alone.
   std::uint64_t dropped(std::uint64_t event_types) const;
 
  private:

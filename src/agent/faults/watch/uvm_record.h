@@ -19,7 +19,7 @@ constexpr std::size_t entry_bytes(UvmLayout layout) {
 }
 const char* to_string(UvmLayout layout);
 
-/// What the events that we ask for say. Fields that the event's type does not have are Invalid or 0.
+/// The events that we ask for. Fields that the event's type does not have are Invalid or 0.
 struct UvmRecord {
   abi::UvmEventType type = abi::UvmEventType::Invalid;
   abi::UvmFaultType fault_type = abi::UvmFaultType::Invalid;
@@ -28,7 +28,7 @@ struct UvmRecord {
   abi::UvmClientType client_type = abi::UvmClientType::Invalid;
   bool of_the_cpu = false;  ///< a fatal fault of the CPU, not of a GPU
   std::uint64_t address = 0;
-  std::uint64_t timestamp_ns = 0;  ///< of CLOCK_MONOTONIC_RAW
+  std::uint64_t timestamp_ns = 0;  ///< time of CLOCK_MONOTONIC_RAW
 };
 
 /// Reads one entry of entry_bytes(layout) bytes. Empty when its type is none that we ask for.

@@ -14,7 +14,7 @@ namespace firebreak::watch {
 
 namespace {
 
-/// Of a process that is not followed: it is ended within seconds.
+/// Time for which an announcement holds of a process that is not followed: it is ended within seconds.
 constexpr Nanoseconds announcement_lasts = std::chrono::seconds(60);
 /// Its MPS server's word comes with the end of its connection, and the log is read a moment later.
 constexpr Nanoseconds server_notices_within = std::chrono::seconds(5);
@@ -50,9 +50,10 @@ struct Watcher::Parts {
   IncidentKeeper incidents;
   std::vector<SourceState> sources;
   std::map<pid_t, Target> followed;
-  std::map<pid_t, Monotonic> orderly;  ///< whose end was announced, and until when a word of it may come
+  std::map<pid_t, Monotonic> orderly;  ///< processes whose end was announced, and until when a word of it may
+                                       ///< come
   Workplace at;
-  std::vector<Listening> detectors;  ///< in the table's order; they use all of the above
+  std::vector<Listening> detectors;  ///< detectors in the table's order; they use all of the above
 };
 
 Watcher::Parts::Parts(os::EventLoop& loop, os::Kernel& kernel, const Clock& clock, WatcherOptions options,
@@ -107,21 +108,21 @@ Status Watcher::Parts::follow(const Target& told, Parentage parentage) {
   for (auto each = detectors.begin(); each != detectors.end(); ++each) {
     Status done = each->detector->follow(target, parentage);
     if (done) continue;
-    // Of one that is followed already, what was there before stays.
+    // The words of before stay for a process that is followed already.
     if (!followed.contains(pid)) {
       for (auto begun = detectors.begin(); begun != each; ++begun) begun->detector->stop(pid);
     }
     return done;
   }
   followed[pid] = target;
-  orderly.erase(pid);  // of one that had the number before
+  orderly.erase(pid);  // the announcement was for one that had the number before
   incidents.follow(target);
   return {};
 }
 
 void Watcher::Parts::ended(const ProcessExit& exit, const std::optional<fault::Fault>& fault) {
   if (fault) {
-    // What is waiting to be read may be the fault that ended the process: that comes first.
+    // Words that wait to be read may be of the fault that ended the process: they come first.
     for (const Listening& each : detectors) each.detector->read_now(exit.pid);
     note(*fault);
   }
@@ -143,7 +144,7 @@ void Watcher::Parts::note_gap(const Gap& gap) {
     }
   }
   if (gap.pid && gap.danger) incidents.set_uvm_missed(*gap.pid);
-  // Also whose gap it is: what follows the lost word may be of the same fault.
+  // The gap's owner is suspected, too: what follows the lost word may be of the same fault.
   suspect();
   if (callbacks.on_gap) callbacks.on_gap(gap);
 }
@@ -160,11 +161,11 @@ void Watcher::Parts::note(const fault::Fault& told) {
   merge(fault);
 }
 
-/// Who is dying when what a dying process leaves behind shows came first.
+/// Looks who is dying when what a dying process leaves behind shows came first.
 void Watcher::Parts::merge_departures(const fault::Fault& memory_fault) {
   std::vector<fault::Fault> departures;
   for (const auto& [pid, target] : followed) {
-    // Without this we do not know that it ever held the GPU.
+    // The process is not known to have held the GPU ever without this.
     if (hears_uvm_of(pid) != UvmHearing::Yes) continue;
     if (const auto words = departure_of(at.kernel, pid)) {
       departures.push_back(departure_as_fault(target, *words, memory_fault.when));
@@ -186,7 +187,7 @@ void Watcher::Parts::suspect(std::optional<fault::FaultSource> who_says_so) {
   }
 }
 
-/// What the first of them says who hears them, or would like to.
+/// Returns what the first of them says who hears them, or would like to.
 UvmHearing Watcher::Parts::hears_uvm_of(pid_t pid) const {
   for (const Listening& each : detectors) {
     const UvmHearing hearing = each.detector->hears_uvm_of(pid);

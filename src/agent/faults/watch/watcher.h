@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// All detectors of one GPU host behind one face: signals as they come, and incidents that are made of them.
+/// The detectors of one GPU host behind one face: signals as they come, and incidents that are made of them.
 #pragma once
 
 #include <functional>
@@ -19,10 +19,10 @@
 namespace firebreak::watch {
 
 struct WatcherCallbacks {
-  /// Each signal, at once; what decides in microseconds listens here.
+  /// Takes each signal, at once; what decides in microseconds listens here.
   std::function<void(const fault::Fault&)> on_signal;
-  /// Each page fault of a followed process, where uvm_page_faults or listen_to_page_faults() asks for them.
-  /// Most are serviced and no fault; a fatal one is a signal as well.
+  /// Takes each page fault of a followed process, where uvm_page_faults or listen_to_page_faults() asks for
+  /// them. Most are serviced and no fault; a fatal one is a signal as well.
   PageFaultCallback on_page_fault;
   /// UVM events of a followed process are heard from here on; possibly before follow() returns.
   std::function<void(pid_t)> on_uvm_heard;
@@ -34,11 +34,11 @@ struct WatcherCallbacks {
   GapCallback on_gap = nullptr;
 };
 
-/// Whether a source that serves the whole machine is heard.
+/// The state of a source that serves the whole machine: heard or not.
 struct SourceState {
   fault::FaultSource source = fault::FaultSource::Xid;
   std::optional<Error> missing;  ///< why it is not heard
-  std::string remark;            ///< about one that is: a directory, a delay
+  std::string remark;            ///< remark about one that is heard: a directory, a delay
 };
 
 /// Lives on the loop's thread. Callbacks must not destroy it.
@@ -63,29 +63,29 @@ class Watcher {
   Status follow(const Target& target, Parentage parentage = Parentage::Stranger);
   /// Watches a followed process's progress as well, for hangs. NotFound: it is not followed.
   Status follow_progress(pid_t pid, const ReadProgress& read, const ProgressOptions& options = {});
-  /// What a followed process wrote to its standard error, in pieces of any size: in CUDA's core dump mode it
-  /// names the exception, and with it the culprit. Where that is a regular file, nobody has to say it.
+  /// Takes what a followed process wrote to its standard error, in pieces of any size: in CUDA's core dump
+  /// mode it names the exception, and with it the culprit. Where that is a regular file, nobody has to say
+  /// it.
   void note_output(pid_t pid, std::string_view text);
-  /// What a core dump of a followed process says.
+  /// Takes what a core dump of a followed process says.
   void note_exception(pid_t pid, const fault::CoreDumpException& exception);
   /// A followed process may have more GPU address spaces by now, as one has that holds several drivers.
   void look_again(pid_t pid);
-  /// From now on page faults of that followed process too; it pays with being watched more closely, and we
-  /// with a wake for each. Returns whether they are heard: not before its UVM events are.
+  /// Listens to page faults of that followed process too, from now on; it pays with being watched more
+  /// closely, and we with a wake for each. Returns whether they are heard: not before its UVM events are.
   bool listen_to_page_faults(pid_t pid);
-  /// All clients of a domain, as MPS answered when it was asked at `asked`.
+  /// Takes all clients of a domain, as MPS answered when it was asked at `asked`.
   void note_clients(const std::string& domain, Monotonic asked, const std::vector<pid_t>& pids);
   /// A fault of that domain is not over until this is taken back (fault::Merger::set_going_on()).
   void set_going_on(const std::string& domain, bool goes_on);
-  /// From now on the end of that process is no fault; where it is not followed, the MPS server's log tells of
-  /// it.
+  /// Takes the end of that process for no fault, from now on; where it is not followed, the MPS server's log
+  /// tells of it.
   void expect_exit(pid_t pid);
-  /// Whether they are not heard for want of descriptors; that is tried again and again.
+  /// True when they are not heard for want of descriptors; that is tried again and again.
   bool lacks_uvm_of(pid_t pid) const;
-  /// Whether UVM events of the process are heard from here on.
+  /// True when UVM events of the process are heard from here on.
   bool hears_uvm_of(pid_t pid) const;
-  /// Whether of every fatal fault that UVM tells of now, the driver's fault isolation will say what became of
-  /// it.
+  /// True when the driver's fault isolation will say what became of every fatal fault that UVM tells of now.
   bool hears_outcomes() const;
   /// Somebody else knows that a fault is under way: its Xid lines are looked for more closely for a while.
   /// Never necessary.

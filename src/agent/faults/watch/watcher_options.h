@@ -14,19 +14,20 @@ namespace firebreak::watch {
 
 struct WatcherOptions {
   bool xid = true;
-  /// Where the kernel log has no bell (rights are missing), read it this often all the time; 0: wait for
-  /// poll(), up to 4 ms longer. What it costs: agent/faults/watch/reading_plan.h.
+  /// Period of reads where the kernel log has no bell (rights are missing); 0: wait for poll(), up to 4 ms
+  /// longer. What it costs: agent/faults/watch/reading_plan.h.
   Nanoseconds xid_sweep_without_bell{0};
   bool uvm = true;
-  /// Where nvidia-uvm has fault isolation (docs/how/isolation.md); elsewhere it is no source.
+  /// Listens to nvidia-uvm's fault isolation where it has it (docs/how/isolation.md); elsewhere it is no
+  /// source.
   bool isolation = true;
   /// Serviced page faults too, which tell a copy engine's access from an SM's and show contained strays.
   bool uvm_page_faults = false;
-  /// What to load for NVML events; empty: none.
+  /// Library to load for NVML events; empty: none.
   std::string nvml_library = "libnvidia-ml.so.1";
   /// Directories with an MPS server's server.log.
   std::vector<std::string> mps_log_directories;
-  /// And the MPS domain of such a directory, where it has a name.
+  /// Names of MPS domains by such a directory.
   std::map<std::string, std::string> domain_of_log_directory;
   /// An incident takes in no signal later than this after its last one.
   Nanoseconds merge_window = std::chrono::milliseconds(1000);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What makes a watcher look for Xid lines that nobody was woken for, with the real detectors.
+/// Tests of what makes a watcher look for Xid lines that nobody was woken for, with the real detectors.
 #include <gtest/gtest.h>
 
 #include "agent/faults/watch/uvm_queue.h"
@@ -53,7 +53,7 @@ class WatcherSuspicionTest : public DetectorTest {
   }
 };
 
-// That the log is as silent as the others take it for.
+// The log is as silent as the others take it for.
 TEST_F(WatcherSuspicionTest, WithoutASuspicionTheLogIsLeftAlone) {
   record_waits_ = true;
   EXPECT_FALSE(loop_->run_once(Milliseconds(20)));

@@ -61,7 +61,7 @@ class WatcherTest : public DetectorTest {
   std::unique_ptr<Watcher> watcher_;
   std::vector<fault::Incident> incidents_;
   std::vector<ProcessExit> exits_;
-  std::vector<std::string> asked_;  ///< for the clients of these domains
+  std::vector<std::string> asked_;  ///< domains whose clients were asked for
 };
 
 TEST_F(WatcherTest, WhoIsBeingEndedWhenAnXidComesCausedIt) {
@@ -79,7 +79,7 @@ TEST_F(WatcherTest, WhoIsBeingEndedWhenAnXidComesCausedIt) {
   watcher_->note_clients("a", clock_.now(), {rogue});
   EXPECT_EQ(incidents_.back().culprit.pid, rogue);
   EXPECT_EQ(incidents_.back().culprit.confidence, fault::Confidence::Certain);
-  // What is concluded is no signal of its own.
+  // A conclusion is no signal of its own.
   EXPECT_EQ(faults_.size(), 1u);
 }
 

@@ -16,7 +16,8 @@ namespace {
 constexpr const char* log_path = "/dev/kmsg";
 /// The kernel's own limit of a record is below this.
 constexpr std::size_t record_bytes_max = 8192;
-/// So that a flood of messages does not starve the loop; what is left is read on its next round.
+/// Largest number of records a round, so that a flood of messages does not starve the loop; the rest is read
+/// on its next round.
 constexpr int most_records_a_round = 256;
 constexpr int most_records_of_backlog = 1'000'000;
 
@@ -101,7 +102,7 @@ void XidDetector::listen_to_bell() {
 
 void XidDetector::ring(const os::Fd& fd) {
   std::array<std::byte, 8> count{};
-  // What it counts does not matter; a stand-in stays readable until it is read.
+  // The count does not matter; a stand-in stays readable until it is read.
   static_cast<void>(kernel_.read(fd, count));
   plan_.message(clock_.now());
   read_log();
@@ -125,7 +126,7 @@ void XidDetector::keep_pace() {
   sweep_.cancel();
   if (!period) return;
   Result<os::Watch> sweep = loop_.every(*period, [this] { read_log(); });
-  // Without a timer poll() still wakes us, later.
+  // poll() still wakes us without a timer, later.
   if (sweep) sweep_ = std::move(*sweep);
 }
 
@@ -158,7 +159,7 @@ void XidDetector::read_log() {
     if (size) {
       handle(std::string_view(reinterpret_cast<const char*>(buffer.data()), *size));
     } else if (failed) {
-      // As with EINVAL, for a record that is longer than any: the next one may be read.
+      // The next record may be read, as with EINVAL for a record that is longer than any.
       ++counters_.failures;
       miss("a record of the kernel log could not be read: " + size.error().message);
     } else {
@@ -200,7 +201,8 @@ void XidDetector::retry_later() {
   next_retry_ = std::min(next_retry_ * 2, options_.longest_retry);
 }
 
-/// What was printed meanwhile is old by now, and a domain may have recovered since: it is passed over.
+/// Messages that were printed meanwhile are old by now, and a domain may have recovered since: they are
+/// passed over.
 void XidDetector::retry() {
   retry_.cancel();
   if (Status opened = open_log(); !opened) {

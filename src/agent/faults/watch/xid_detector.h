@@ -30,7 +30,7 @@ class XidDetector final : public Detector {
  public:
   struct Counters {
     std::uint64_t records = 0;    ///< read since start()
-    std::uint64_t faults = 0;     ///< of those, Xid messages
+    std::uint64_t faults = 0;     ///< number of Xid messages among those
     std::uint64_t malformed = 0;  ///< records without the log's own prefix
     std::uint64_t overruns = 0;   ///< times that records were overwritten before they were read
     std::uint64_t failures = 0;   ///< reads that failed otherwise
@@ -40,8 +40,8 @@ class XidDetector final : public Detector {
   XidDetector(os::EventLoop& loop, os::Kernel& kernel, const Clock& clock, XidDetectorOptions options,
               FaultCallback on_fault, GapCallback on_gap);
 
-  /// From now on; what the log already holds is skipped. PermissionDenied says in one line what right is
-  /// missing.
+  /// Starts from now on; what the log already holds is skipped. PermissionDenied says in one line what right
+  /// is missing.
   Status start() override;
   /// Why lines may come as late as the kernel's timer tick, where it is so; after start().
   const std::optional<Error>& late_because() const { return late_because_; }

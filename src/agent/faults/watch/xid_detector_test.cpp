@@ -223,7 +223,7 @@ TEST_F(XidDetectorTest, SaysWhichRightIsMissing) {
   EXPECT_THAT(to_string(started.error()), HasSubstr("CAP_SYSLOG"));
 }
 
-// As EINVAL, of a record that is longer than any: Linux passes it over.
+// The error is as EINVAL, of a record that is longer than any: Linux passes it over.
 TEST_F(XidDetectorTest, ARecordThatCannotBeReadIsAGapAndNoEnd) {
   XidDetector watcher = detector();
   ASSERT_TRUE(watcher.start());
@@ -287,7 +287,7 @@ TEST_F(BrokenLogTest, OneThatFailsAgainAndAgainIsOpenedUntilItCanBeRead) {
     const int opened = kernel_.opened("/dev/kmsg");
     ASSERT_TRUE(run_until([&] { return kernel_.opened("/dev/kmsg") > opened + 3; }));
     EXPECT_TRUE(watcher.off_because());
-    // What was printed meanwhile is no fault of now.
+    // The fault that was printed meanwhile is none of now.
     records_.push_back(memory_fault);
     broken_.reset();
     expect_heard_again(watcher);

@@ -24,7 +24,7 @@ constexpr std::uint16_t machine_cuda = 190;
 constexpr std::uint32_t warp_table = 0x80000000 + 14;
 constexpr std::uint32_t lane_table = 0x80000000 + 15;
 
-// Where their entries have what.
+// Offsets in the tables' entries.
 constexpr std::size_t warp_number_at = 8;
 constexpr std::size_t warp_is_broken_at = 20;
 constexpr std::size_t warp_entry_min = 32;
@@ -40,7 +40,7 @@ constexpr std::size_t longest_name = 1024;
 /// Section headers of all images together; a dump that is not made up has some hundreds.
 constexpr std::size_t most_headers = std::size_t{1} << 20;
 
-/// By their numbers.
+/// Names by the exceptions' numbers.
 constexpr std::array<const char*, 23> exception_names = {
     "NONE",
     "LANE_ILLEGAL_ADDRESS",
@@ -105,7 +105,7 @@ std::string type_name(std::uint32_t number) {
   return std::string("CUDBG_EXCEPTION_") + name;
 }
 
-/// From ".cudbg.lntbl.dev0.sm3.cta1.wp7": 3 for "sm".
+/// Reads a number: 3 for "sm" from ".cudbg.lntbl.dev0.sm3.cta1.wp7".
 std::optional<std::uint32_t> number_after(std::string_view name, std::string_view label) {
   const std::size_t at = name.find(std::string(".") + std::string(label));
   if (at == std::string_view::npos) return std::nullopt;
@@ -148,8 +148,8 @@ std::optional<fault::CoreDumpException> in_warps(const Section& warps, std::stri
   return std::nullopt;
 }
 
-/// From ".cudbg.wptbl.dev0.sm3.cta1", a table with one warp: ".cudbg.lntbl.dev0.sm3.cta1.wp". Empty: the name
-/// is another one.
+/// Names the tables beside one with a warp: ".cudbg.lntbl.dev0.sm3.cta1.wp" for ".cudbg.wptbl.dev0.sm3.cta1".
+/// Empty: the name is another one.
 std::string lanes_beside(std::string_view name) {
   constexpr std::string_view warps = ".cudbg.wptbl.";
   if (!name.starts_with(warps)) return {};
@@ -203,7 +203,7 @@ Status is_dump(Bytes dump) {
   return {};
 }
 
-/// In the tables whose headers are these. Protocol: one is not as it should be.
+/// Looks in the tables whose headers are these. Protocol: one is not as it should be.
 Result<std::optional<fault::CoreDumpException>> own_exception_in_tables(Bytes dump,
                                                                         const SectionHeaders& all) {
   const std::size_t count = all.headers.size() / section_bytes;
@@ -239,7 +239,7 @@ Result<std::optional<fault::CoreDumpException>> own_exception_in_tables(Bytes du
   return trapped;
 }
 
-/// In one image of code; `left` headers are looked at at most.
+/// Looks in one image of code, at `left` headers at most.
 std::string_view kernel_in(Bytes image, std::uint64_t counter, std::size_t& left) {
   if (image.size() < header_bytes || std::memcmp(image.data(), "\177ELF\2\1", 6) != 0) return {};
   const auto all = section_headers_in(image);
@@ -262,7 +262,7 @@ std::string_view kernel_in(Bytes image, std::uint64_t counter, std::size_t& left
   return {};
 }
 
-/// Whose code that is; empty: the dump does not tell. Printable, whatever the dump holds.
+/// Names the kernel of that code; empty: the dump does not tell. Printable, whatever the dump holds.
 std::string kernel_at(Bytes dump, const SectionHeaders& all, std::uint64_t counter) {
   std::size_t left = most_headers;
   for (std::size_t at = 0; at + section_bytes <= all.headers.size(); at += section_bytes) {

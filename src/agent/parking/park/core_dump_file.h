@@ -14,7 +14,7 @@
 
 namespace firebreak::park {
 
-/// What own_exception_in() says of a trap, and of an assertion that has failed.
+/// Words of own_exception_in() for a trap, and for an assertion that has failed.
 inline constexpr const char* trap_type = "TRAP";
 inline constexpr const char* assertion_type = "CUDBG_EXCEPTION_WARP_ASSERT";
 
@@ -31,7 +31,8 @@ std::optional<fault::CoreDumpException> own_exception_in_beginning(std::span<con
 
 struct DumpLength {
   bool is_known = false;
-  std::size_t bytes = 0;  ///< of the whole; not known: so many of its first are needed to know; 0: it is none
+  std::size_t bytes = 0;  ///< length of the whole; not known: so many of its first are needed to know; 0: it
+                          ///< is none
 };
 DumpLength length_of_dump(std::span<const std::byte> beginning);
 

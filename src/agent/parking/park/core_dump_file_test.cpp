@@ -74,7 +74,7 @@ TEST(CoreDumpFile, AKernelsNameCanBePrinted) {
   EXPECT_EQ((*found)->kernel, "a?[2Jb?");
 }
 
-// Each would be read as long as the dump is.
+// A reader would read each as long as the dump is.
 TEST(CoreDumpFile, TablesThatOverlapAreNotRead) {
   std::vector<TestSection> tables(40, lanes(0));
   std::string dump = dump_of(tables);
@@ -170,7 +170,7 @@ std::span<const std::byte> first_of(const std::string& dump, std::size_t bytes) 
   return std::as_bytes(std::span(dump)).first(bytes);
 }
 
-// Who stands still in its dump has written all but the last of it.
+// A process that stands still in its dump has written all but the last of it.
 TEST(CoreDumpFile, TheBeginningNamesWhoseHeadersAreThere) {
   const std::string whole = dump_of(test::with_sms_after({sms(6), warps(2, false), lanes(6)}));
   const auto found = own_exception_in_beginning(first_of(whole, whole.size() - 4097));
@@ -217,7 +217,7 @@ TEST(CoreDumpFile, WhatIsNoDumpHasNoLength) {
   EXPECT_FALSE(length_of_dump(first_of(other, other.size())).is_known);
   EXPECT_EQ(length_of_dump(first_of(other, other.size())).bytes, 0u);
   std::string endless = dump_of({lanes(6)});
-  std::memset(endless.data() + 40, 0xff, 8);  // where its headers begin
+  std::memset(endless.data() + 40, 0xff, 8);  // place where its headers begin
   EXPECT_FALSE(length_of_dump(first_of(endless, endless.size())).is_known);
 }
 

@@ -18,7 +18,8 @@ namespace {
 
 constexpr std::size_t narrow_bytes = 4096;
 constexpr std::size_t wide_bytes = std::size_t{1} << 20;
-/// While its process is held: where a writer does not fill its pages, up to half of that is not seen.
+/// Largest rest while its process is held: where a writer does not fill its pages, up to half of that is not
+/// seen.
 constexpr std::size_t held_bytes_max = std::size_t{64} << 10;
 constexpr std::size_t bytes_free = 64;
 constexpr std::size_t bytes_a_read = std::size_t{1} << 20;
@@ -83,7 +84,8 @@ void DumpPipe::let_end() {
   if (state_ == State::Nearly) state_ = State::Writing;
 }
 
-/// Of what follows; 0: one more, and the writer could be through. What the pipe holds it has written.
+/// Returns how much of what follows is wanted; 0: one more, and the writer could be through. Bytes in the
+/// pipe count as written.
 std::size_t DumpPipe::bytes_wanted() const {
   const DumpLength length = length_of_dump(bytes());
   if (may_end_) {
@@ -97,7 +99,7 @@ std::size_t DumpPipe::bytes_wanted() const {
   return length.bytes > came_bytes_ + held ? std::min(length.bytes - came_bytes_ - held, bytes_a_read) : 0;
 }
 
-/// It never becomes less: the kernel refuses that while more is in it.
+/// The pipe never becomes smaller: the kernel refuses that while more is in it.
 void DumpPipe::make_room() {
   const DumpLength length = length_of_dump(bytes());
   if (may_end_ || length.bytes <= came_bytes_) return;

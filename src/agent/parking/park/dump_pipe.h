@@ -17,14 +17,14 @@
 
 namespace firebreak::park {
 
-/// What all dumps together may take of the agent's memory. Thread safe: no; belongs to the loop's thread.
+/// The agent's memory for all dumps together. Thread safe: no; belongs to the loop's thread.
 class DumpBudget {
  public:
   explicit DumpBudget(std::size_t bytes = std::size_t{1} << 30) : left_bytes_(bytes) {}
   /// A part of another one, which has to have room as well.
   DumpBudget(std::size_t bytes, std::shared_ptr<DumpBudget> whole)
       : left_bytes_(bytes), whole_(std::move(whole)) {}
-  /// As many as there are, `wanted_bytes` at most.
+  /// Takes as many bytes as there are, `wanted_bytes` at most.
   std::size_t take(std::size_t wanted_bytes);
   void give_back(std::size_t bytes);
 
@@ -73,8 +73,8 @@ class BudgetedBytes {
 /// PyTorch). Once it is read the pipe has room for a quarter of what comes, 64 KiB at most.
 class DumpPipe {
  public:
-  /// What is read of one dump at most; what comes after that is read and thrown away. Who it was stands in
-  /// the headers at the end. PyTorch has dumps of 91 MB while it trains (H100).
+  /// Largest part of one dump that is kept; what comes after that is read and thrown away. The headers at the
+  /// end say who it was. PyTorch has dumps of 91 MB while it trains (H100).
   static constexpr std::size_t bytes_max = std::size_t{512} << 20;
 
   /// Makes it where it is missing, for the users who have access to its folder. Whoever begins to write into
@@ -86,20 +86,21 @@ class DumpPipe {
   enum class State {
     Silent,   ///< nobody has dumped
     Writing,  ///< a dump has begun
-    Nearly,   ///< what is left is one byte more than the pipe holds: its process stands still in it
-    Done,     ///< and is complete, or its writer is gone
+    Nearly,   ///< the rest is one byte more than the pipe holds: its process stands still in it
+    Done,     ///< the dump is complete, or its writer is gone
   };
 
   /// Takes what there is, 1 MiB at most, and never waits. Stops so that what is left is more than the pipe
   /// holds, and its process does not go on, until let_end(). What is no dump, or not longer than that, is not
   /// held.
   State read();
-  /// In that state: adds to bytes() what waits in the pipe, and leaves it there. Whether that is all but the
-  /// last 4 KiB, a page of which part was read: the process may still be writing, or fill the pipe with less.
+  /// Adds to bytes(), in that state, what waits in the pipe, and leaves it there. Returns whether that is all
+  /// but the last 4 KiB, a page of which part was read: the process may still be writing, or fill the pipe
+  /// with less.
   bool look_ahead();
   /// In that state: the pipe has no room, so its process writes nothing more before let_end().
   bool is_full() const;
-  /// From now on the whole of it is read, through a wide pipe.
+  /// Reads the whole of it from now on, through a wide pipe.
   void let_end();
   State state() const { return state_; }
   int fd() const { return fd_.get(); }
@@ -107,7 +108,7 @@ class DumpPipe {
   std::span<const std::byte> bytes() const { return bytes_.all(); }
   /// How many were read, those that were thrown away, too.
   std::size_t came_bytes() const { return came_bytes_; }
-  /// More came than bytes_max, or than the budget had room for.
+  /// True when more came than bytes_max, or than the budget had room for.
   bool is_cut() const { return is_cut_; }
   /// Forgets what it has read.
   void clear();
@@ -126,8 +127,8 @@ class DumpPipe {
   State state_ = State::Silent;
   BudgetedBytes bytes_;
   std::size_t came_bytes_ = 0;
-  std::size_t ahead_bytes_ = 0;  ///< of bytes_, those that wait in the pipe still
-  std::size_t room_bytes_;       ///< in the pipe
+  std::size_t ahead_bytes_ = 0;  ///< bytes of bytes_ that wait in the pipe still
+  std::size_t room_bytes_;       ///< bytes that the pipe holds
   bool may_end_ = false;
   bool is_cut_ = false;
 };

@@ -139,7 +139,7 @@ TEST_F(DumpPipeTest, ALongDumpComesInFewPiecesAndIsHeldLikewise) {
   expect_the_rest(dump, dumping);
 }
 
-/// Of a writer that fills each page of the pipe with less, not all is known, and nothing is there twice.
+/// A writer that fills each page of the pipe with less is not known in full, and nothing is there twice.
 TEST_F(DumpPipeTest, OfPagesThatAreNotFullWhatIsThereIsKnown) {
   const std::string dump = test::dump_of({{".cudbg.relfimg.dev0", 7, 0, std::string(50'000, 'i')}});
   std::thread dumping = start_dump(dump, 3'000);
@@ -176,7 +176,7 @@ TEST_F(DumpPipeTest, WhetherItsProcessCanWriteMoreIsSeen) {
   expect_the_rest(dump, dumping);
 }
 
-/// What a dump says of itself is its process's word: nobody makes room for it.
+/// A dump's word of itself is its process's: nobody makes room for it.
 TEST_F(DumpPipeTest, AHeaderThatClaimsATerabyteTakesNoMemory) {
   std::string dump = test::dump_of({{".cudbg.relfimg.dev0", 7, 0, std::string(4'000, 'i')}});
   test::put(dump, 40, std::uint64_t{1} << 40);

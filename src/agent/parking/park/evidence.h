@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What is known of one exception in a parked domain: a document beside its core dump, for `firebreak
-/// report`. Pure.
+/// The document of one exception in a parked domain, beside its core dump, for `firebreak report`. Pure.
 #pragma once
 
 #include <sys/types.h>
@@ -16,20 +15,20 @@
 namespace firebreak::park {
 
 struct Moment {
-  double ms = 0;  ///< after the first word of the exception
+  double ms = 0;  ///< time after the first word of the exception
   std::string what;
 };
 
 /// Somebody who was in the domain.
 struct Affected {
   std::string name;    ///< its tenant and pid, or its pid
-  std::string became;  ///< what became of it, in words
+  std::string became;  ///< the outcome, in words
 };
 
 struct Evidence {
   std::string id;    ///< names its files; ids in the order of their names are in the order of time
   std::string when;  ///< UTC, of the first word: "2026-11-24 18:35:12"
-  std::string name;  ///< of the culprit: its tenant and pid, or its pid
+  std::string name;  ///< name of the culprit: its tenant and pid, or its pid
   std::string domain;
   pid_t pid = 0;
   fault::CoreDumpException exception;
@@ -47,7 +46,7 @@ std::string to_json(const Evidence& evidence);
 /// Protocol: it is none. Whatever the text holds, what comes of it can be printed to a terminal: its owner
 /// may have written it, who is not who reads it.
 Result<Evidence> evidence_from(std::string_view json);
-/// For people. `dump_path`: empty where there is none.
+/// Writes it for people. `dump_path`: empty where there is none.
 std::string to_text(const Evidence& evidence, const std::string& dump_path);
 
 }  // namespace firebreak::park

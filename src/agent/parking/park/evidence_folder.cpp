@@ -25,14 +25,14 @@ std::string file_of(const std::string& folder, const std::string& id, std::strin
   return folder + "/" + id + std::string(ending);
 }
 
-/// Of a file of that ending; empty: it is another file.
+/// Returns the id of a file with that ending; empty: it is another file.
 std::string id_of(const std::string& name, std::string_view ending) {
   if (!name.ends_with(ending)) return {};
   const std::string id = name.substr(0, name.size() - ending.size());
   return is_evidence_id(id) ? id : std::string();
 }
 
-/// By id, in the order of time.
+/// Sizes by id, in the order of time.
 std::map<std::string, std::uint64_t> bytes_by_id(const std::string& folder) {
   std::map<std::string, std::uint64_t> all;
   std::error_code error;

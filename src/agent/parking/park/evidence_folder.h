@@ -21,7 +21,7 @@ namespace firebreak::park {
 
 struct EvidenceLimits {
   std::size_t exceptions = 16;
-  std::uint64_t bytes = std::uint64_t{256} << 20;  ///< of all their files
+  std::uint64_t bytes = std::uint64_t{256} << 20;  ///< limit of all their files
 };
 
 /// The agent's. One thread's.
@@ -47,11 +47,11 @@ class EvidenceFolder {
   Give give_;
 };
 
-/// Those of which there is a document, the oldest first.
+/// Returns those of which there is a document, the oldest first.
 std::vector<std::string> evidence_ids(const std::string& folder);
 /// InvalidArgument: `id` is none. NotFound: there is no such one. PermissionDenied: it is another user's.
 Result<Evidence> read_evidence(const std::string& folder, const std::string& id);
-/// Of its dump; empty: there is none.
+/// Returns the path of its dump; empty: there is none.
 std::string dump_path_of(const std::string& folder, const std::string& id);
 
 }  // namespace firebreak::park

@@ -83,7 +83,7 @@ ParkingStep advance(const ParkingState& state, const ParkingEvent& event) {
     case ParkingEventType::Deadline:
       return after_deadline(state);
     case ParkingEventType::Fell:
-      // Where it could not be parked there were dumps, too.
+      // There were dumps also where it could not be parked.
       if (state.phase == ParkingPhase::Off) return {state, {ParkingAction::Forget}};
       return {ParkingState{}, {ParkingAction::EndClient, ParkingAction::Forget}};
   }

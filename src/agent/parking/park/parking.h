@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What follows when a kernel of an MPS domain raises an exception while all the domain's clients are in the
-/// core dump mode: (state, event) -> (state, actions). Pure: no clock, no I/O.
-///
-/// One client of the domain is the agent's own and does nothing. While its dump is not complete the driver
-/// does not reset the domain, and whoever has completed its own goes on: that is what holds a parked domain.
-/// From the moment when it lets its dump go the domain falls as it does without parking.
+/// The decisions that follow when a kernel of an MPS domain raises an exception while all the domain's
+/// clients are in the core dump mode: (state, event) -> (state, actions). Pure: no clock, no I/O. One client
+/// of the domain is the agent's own and does nothing. While its dump is not complete the driver does not
+/// reset the domain, and whoever has completed its own goes on: that is what holds a parked domain. When it
+/// lets its dump go, the domain falls as it does without parking.
 #pragma once
 
 #include <sys/types.h>
@@ -18,7 +17,7 @@ enum class ParkingPhase {
   Off,       ///< the parking client is not there: an exception ends the domain as ever
   Ready,     ///< nothing has happened
   Halted,    ///< somebody has raised an exception, and nobody knows yet who
-  Held,      ///< it is known, or will not be: the others go on, and leave
+  Held,      ///< the culprit is known, or will not be: the others go on, and leave
   Released,  ///< the parking client has let its dump go, and the domain is to fall
 };
 const char* to_string(ParkingPhase phase);
@@ -27,21 +26,22 @@ bool is_parked(ParkingPhase phase);
 
 struct ParkingState {
   ParkingPhase phase = ParkingPhase::Off;
-  std::vector<pid_t> culprits = {};  ///< in the order in which they became known
+  std::vector<pid_t> culprits = {};  ///< culprits in the order in which they became known
   bool is_culprit(pid_t pid) const;
   bool operator==(const ParkingState&) const = default;
 };
 
 enum class ParkingEventType {
   ClientReady,  ///< the parking client is in the domain, in the mode
-  ClientGone,   ///< and has ended
-  DumpBegan,    ///< of any client of the domain
+  ClientGone,   ///< the parking client has ended
+  DumpBegan,    ///< a client of the domain has begun its dump
   BeganPartly,  ///< the same, where not all clients are in the mode: they stand still until the domain falls
-  Named,        ///< that process's kernel it was
+  Named,        ///< the exception was raised by that process's kernel
   CulpritGone,  ///< that process has ended: on an H100 its neighbours then stand still until the reset
   AllDumped,    ///< every dump is complete but the parking client's, and none names anybody
   EverybodyLeft,  ///< nobody but culprits is in the domain
-  MemoryFault,    ///< of a client, in the kernel log: on an H100 the others then stood still until the reset
+  MemoryFault,    ///< a memory fault of a client, in the kernel log: on an H100 the others then stood still
+                  ///< until the reset
   Deadline,       ///< the timer that StartDeadline asked for
   Fell,           ///< the driver has reset the domain
 };
@@ -49,7 +49,7 @@ const char* to_string(ParkingEventType type);
 
 struct ParkingEvent {
   ParkingEventType type{};
-  pid_t pid = 0;  ///< of Named and CulpritGone
+  pid_t pid = 0;  ///< the process of Named and CulpritGone
 };
 
 enum class ParkingAction {
@@ -60,7 +60,7 @@ enum class ParkingAction {
   Leave,            ///< whoever can leave the domain does, but for culprits
   Release,          ///< the parking client's dump is let go
   EndClient,        ///< the parking client and the culprits are ended: the driver does not come to it
-  Forget,           ///< of dumps and timers
+  Forget,           ///< forget dumps and timers
 };
 const char* to_string(ParkingAction action);
 

@@ -47,7 +47,7 @@ constexpr int turns_max = 16;
 /// The agent's own client. Tenants count up from it.
 constexpr pid_t client_pid = 1;
 
-/// Whose kernels do what.
+/// The guilt of a process's kernels.
 enum class Guilt { None, Early, Late, Trap };
 
 const std::string& dump_of_a(Guilt guilt) {
@@ -68,16 +68,16 @@ struct Process {
   std::string path;
   bool is_in_mode = true;
   Guilt guilt = Guilt::None;
-  std::optional<int> dumps_at_ms = {};  ///< since an exception in the domain
+  std::optional<int> dumps_at_ms = {};  ///< time since an exception in the domain
   std::optional<os::Fd> writer = {};    ///< its end of the pipe, while it dumps
-  std::string rest = {};                ///< of its dump
+  std::string rest = {};                ///< rest of its dump
   bool is_complete = false;             ///< its dump is written, so it goes on
   bool is_stolen = false;               ///< somebody else has read some of it
-  bool hangs = false;                   ///< in the driver: nothing but its end helps
+  bool hangs = false;                   ///< it hangs in the driver: nothing but its end helps
   bool is_frozen = false;               ///< its kernel is on the halted multiprocessor
 };
 
-/// What the agent knows of one.
+/// The agent's knowledge of one process.
 struct Dumper {
   std::optional<DumpPipe> pipe;
   bool is_in_mode = true;
@@ -188,7 +188,7 @@ class Life {
     const Process& process = enter(pid, !once_in(25));
     note("joins " + std::to_string(pid) + (process.is_in_mode ? "" : ", not in the mode"));
     follow(pid, process);
-    // Who comes to a domain that has raised an exception already dumps as all do.
+    // A process that comes to a domain that has raised an exception already dumps as all do.
     if (exception_ms_) processes_[pid].dumps_at_ms = now_ms_;
   }
   void start_client() {
@@ -203,7 +203,7 @@ class Life {
     const int skip = processes_.empty() ? 0 : below(static_cast<int>(processes_.size()));
     return processes_.empty() ? 0 : std::next(processes_.begin(), skip)->first;
   }
-  /// Of one that has not dumped yet, so that its own exception is in its dump.
+  /// Raises in a process that has not dumped yet, so that its own exception is in its dump.
   void raise() {
     const pid_t pid = somebody();
     if (pid == 0 || pid == client_pid) return;
@@ -219,7 +219,7 @@ class Life {
       its.is_frozen = each != client_pid && its.guilt == Guilt::None && once_in(2);
     }
   }
-  /// Where nobody but the culprits has anything to do on the GPU, it takes none.
+  /// The GPU takes no turn where nobody but the culprits has anything to do on it.
   void take_turn() {
     note("the GPU takes a turn");
     for (auto& [pid, process] : processes_) thawed_ += std::exchange(process.is_frozen, false) ? 1 : 0;
@@ -233,7 +233,7 @@ class Life {
     for (auto& [pid, process] : processes_)
       frozen_to_the_limit_ += std::exchange(process.is_frozen, false) ? 1 : 0;
   }
-  /// On an H100 all stand still from then on. The agent hears of it, or does not.
+  /// All stand still from then on, on an H100. The agent hears of it, or does not.
   void come_up_again(pid_t pid) {
     if (!exception_ms_ || !std::exchange(is_bad_pointer_, false)) return;
     note("the bad pointer comes up again, since " + std::to_string(pid) + " has ended");
@@ -315,7 +315,7 @@ class Life {
     processes_[pid].is_stolen = true;
     complete(pid, processes_[pid]);
   }
-  /// Of the ones whom the agent can end: a culprit did so on an H100.
+  /// One of those whom the agent can end hangs: a culprit did so on an H100.
   void hang() {
     const pid_t pid = somebody();
     const bool is_client = pid == client_pid && state_.phase == ParkingPhase::Released;
@@ -470,7 +470,7 @@ class Life {
     for (int times = once_in(10) ? 2 : 1; times > 0; --times)
       turns_under_way_.push_back(now_ms_ + (once_in(5) ? below(600) : below(between_turns_ms)));
   }
-  /// Not before somebody could be frozen, and soon after everybody's dump may end.
+  /// Turns are not asked for before somebody could be frozen, and are soon after everybody's dump may end.
   void look_whether_turns_are_asked_for() {
     const bool had_time =
         state_.phase == ParkingPhase::Held && now_ms_ > phase_since_ms_ + 2 * between_turns_ms;
@@ -495,7 +495,7 @@ class Life {
     dumper.pipe->clear();
     if (is_named) name(pid);
     look_whether_all_dumped();
-    if (is_to_end) gone(pid);  // it might get a result
+    if (is_to_end) gone(pid);  // the process might get a result
   }
   void name(pid_t pid) {
     const auto process = processes_.find(pid);
@@ -632,7 +632,7 @@ class Life {
       }
     }
   }
-  /// Whose kernels did nothing wrong are not kept in their dumps while the culprit is.
+  /// Processes whose kernels did nothing wrong are not kept in their dumps while the culprit is.
   void look_whether_innocents_go_on() {
     if (!is_read_) return;
     for (const auto& [pid, process] : processes_) {
@@ -652,10 +652,10 @@ class Life {
   int now_ms_ = 0;
   pid_t last_pid_ = client_pid;
   std::map<pid_t, Process> processes_;
-  std::optional<int> exception_ms_;  ///< since then the driver waits for dumps
+  std::optional<int> exception_ms_;  ///< time since which the driver waits for dumps
   bool is_bad_pointer_ = false;      ///< the exception, and it has not come up again
   bool is_halted_for_good_ = false;
-  std::vector<int> turns_under_way_;  ///< when the GPU takes them
+  std::vector<int> turns_under_way_;  ///< times at which the GPU takes them
   bool other_takes_turns_ = true;     ///< the agent's client in the other domain
 
   ParkingState state_;

@@ -69,7 +69,7 @@ TEST(Parking, TheDomainFallsWhenEverybodyHasLeft) {
               ElementsAre(ParkingAction::Release, ParkingAction::StartFallLimit));
 }
 
-// Who is left stands still, and is not kept waiting for the limit.
+// The rest stand still, and are not kept waiting for the limit.
 TEST(Parking, TheDomainFallsAtAMemoryFaultWhileItIsHeld) {
   EXPECT_THAT(last_of({{ParkingEventType::ClientReady},
                        {ParkingEventType::Named, culprit},
@@ -127,7 +127,7 @@ TEST(Parking, WithoutItsClientNothingIsHeld) {
   EXPECT_EQ(after({{ParkingEventType::Named, culprit}}).phase, ParkingPhase::Off);
 }
 
-/// Every history of events, as far as states differ.
+/// The model goes through every history of events, as far as states differ.
 class ParkingModel : public testing::Test {
  protected:
   static constexpr std::array events = {
@@ -143,7 +143,7 @@ class ParkingModel : public testing::Test {
       ParkingEvent{ParkingEventType::Deadline},
       ParkingEvent{ParkingEventType::Fell},
   };
-  /// With what actually goes on: a timer that was asked for, and whether the domain takes clients.
+  /// The state, with what actually goes on: a timer that was asked for, and whether the domain takes clients.
   struct World {
     ParkingState state;
     bool timer = false;
@@ -196,7 +196,7 @@ TEST_F(ParkingModel, NobodyLeavesBeforeTheCulpritIsKnownOrNobodyWillBe) {
   });
 }
 
-/// If time passes and nothing else happens, the domain falls, or is made to.
+/// The domain falls, or is made to, if time passes and nothing else happens.
 TEST_F(ParkingModel, NoDomainIsHeldForEver) {
   visit_all([](const World& world) {
     World now = world;

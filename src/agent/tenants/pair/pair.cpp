@@ -122,7 +122,7 @@ Step suspecting(const State& state, EventType event) {
   }
 }
 
-/// It may wait for memory that its active has not come to publish.
+/// The standby may wait for memory that its active has not come to publish.
 Step give_up_standby(State state) {
   state.standby = Standby::None;
   return with_phase(state, Phase::Lost,
@@ -136,8 +136,8 @@ Step orphaned(const State& state, EventType event) {
   return event == EventType::StandbyReady ? take_over(state) : unchanged(state);
 }
 
-/// Here "active" is the promoted process and "old active" the fenced one, which the agent no longer speaks of
-/// as active.
+/// The names shift here: "active" is the promoted process and "old active" the fenced one, which the agent no
+/// longer speaks of as active.
 Step promoting(const State& state, EventType event) {
   switch (event) {
     case EventType::Resumed: {

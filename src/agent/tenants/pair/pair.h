@@ -38,7 +38,7 @@ enum class EventType {
   StandbyJoined,
   StandbyReady,
   StandbyExited,
-  ActiveExited,     ///< without leaving in good order, and nobody keeps its GPU address space
+  ActiveExited,     ///< the active left without good order, and nobody keeps its GPU address space
   ActiveFinished,   ///< left in good order
   ActiveStoodDown,  ///< has waited for its GPU work, and queues none any more if somebody takes over
   DangerSeen,       ///< something that may end the active's domain, or not
@@ -57,7 +57,7 @@ enum class ActionType {
   EndOldActive,     ///< end what is left of the predecessor, if anything is
   EndStandby,       ///< end a standby for which nobody waits any longer
   TellUnprotected,  ///< the tenant runs without a standby from now on
-  TellProtected,    ///< and from now on with one that could take over at once
+  TellProtected,    ///< the tenant has a standby from now on that could take over at once
   TellLost,         ///< the tenant's service has ended; `reason` says why
   TellWaiting,      ///< an operator has to know that the pair waits, and may for ever; `reason` says for what
   DismissStandby,   ///< the tenant is done: wake the standby so that it leaves
@@ -67,22 +67,23 @@ struct Action {
   ActionType type{};
   std::uint32_t epoch = 0;
   std::int64_t deadline_ms = 0;
-  std::string_view reason;  ///< of static text
+  std::string_view reason;  ///< static text
   friend bool operator==(const Action&, const Action&) = default;
 };
 
-/// In their order, and in place: whoever decides allocates nothing, since a tenant waits for what comes of
-/// it.
+/// The actions of a step in their order, and in place: deciding allocates nothing, since a tenant waits for
+/// what comes of it.
 class Actions {
  public:
-  /// No event asks for more, nor does a state that is gone on from: PairModel goes through all of them.
+  /// Largest number of actions. No event asks for more, nor does a state that is gone on from: PairModel goes
+  /// through all of them.
   static constexpr std::size_t most = 4;
 
   Actions() = default;
   Actions(std::initializer_list<Action> actions) {
     for (const Action& action : actions) push_back(action);
   }
-  /// At most `most` of them.
+  /// Appends an action; there are at most `most`.
   void push_back(const Action& action) { actions_.at(size_++) = action; }
 
   const Action* begin() const { return actions_.data(); }
@@ -113,8 +114,8 @@ inline constexpr std::int64_t old_active_ms = 1000;
 /// 80 GB of weights half a minute to read; but what it waits for may be memory that nobody will publish any
 /// more. An active that is started in its place begins with the memory that there is.
 inline constexpr std::int64_t orphaned_ms = 60'000;
-/// And when its successor runs, it has so long to notice (its next call says so) and to join as a standby:
-/// one that only seemed to have faulted still has all that a standby needs.
+/// Time that a predecessor has, when its successor runs, to notice (its next call says so) and to join as a
+/// standby: one that only seemed to have faulted still has all that a standby needs.
 inline constexpr std::int64_t rejoin_ms = 250;
 
 /// Total: every event is legal in every state; what makes no sense changes nothing. Live: where time passes
@@ -122,11 +123,11 @@ inline constexpr std::int64_t rejoin_ms = 250;
 /// what it waits for; and whatever was fenced is ended.
 Step advance(const State& state, EventType event);
 
-/// What an agent does that goes on from the state another one kept before it ended: whatever that may not
-/// have done any more. Doing it twice is harmless.
+/// Returns what an agent does that goes on from the state another one kept before it ended: whatever that one
+/// may not have done. Doing it twice is harmless.
 Step resume(const State& state);
 
-/// What a fault in the active's domain means to its pair.
+/// Returns what a fault in the active's domain means to its pair.
 EventType event_of(const fault::Fault& fault);
 
 const char* to_string(EventType event);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Every sequence of events up to a length, and long random ones: the rules that no history may break. The
-/// rules are checked against a ghost that remembers what really happened, not against the state that the pair
-/// keeps.
+/// Tests with every sequence of events up to a length, and long random ones: the rules that no history may
+/// break. The rules are checked against a ghost that remembers what really happened, not against the state
+/// that the pair keeps.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -37,10 +37,10 @@ std::uint64_t printed_seed() {
   return seed;
 }
 
-/// What has truly happened, whatever the pair believes.
+/// The truth, whatever the pair believes.
 struct Ghost {
   bool joined = false;  ///< an active is or was there
-  bool fenced = false;  ///< since the last promotion, proof that the active can write no more
+  bool fenced = false;  ///< there is proof since the last promotion that the active can write no more
   bool finished = false;
   bool lost = false;  ///< was told, and nobody has begun anew
   bool standby_there = false;
@@ -78,7 +78,7 @@ struct Ghost {
   }
 };
 
-/// What an action does not need is empty: it has no second meaning.
+/// An action leaves empty what it does not need: that has no second meaning.
 bool says_too_much(const Action& action) {
   const bool has_epoch = action.type == ActionType::Promote || action.type == ActionType::BeginEpoch;
   const bool has_reason = action.type == ActionType::TellLost || action.type == ActionType::TellWaiting;
@@ -90,7 +90,9 @@ bool says_too_much(const Action& action) {
 /// The first rule that an action breaks, or nothing.
 std::string broken_by(Ghost& ghost, const State& before, const Action& action) {
   if (says_too_much(action)) return "an action with what it does not need, or without what it does";
-  if (action.type == ActionType::EndOldActive) return {};  // at any time: it is fenced
+  if (action.type == ActionType::EndOldActive)
+    return {};  // an old active may be ended at any time: it is
+                // fenced
   if (ghost.finished) return "an action after the end";
   switch (action.type) {
     case ActionType::Promote:
@@ -142,7 +144,8 @@ std::string broken_rule(Ghost& ghost, const State& before, EventType event, cons
   return {};
 }
 
-/// Whether the agent lets that happen: one active at a time, and nobody joins a lost tenant but a new active.
+/// Returns whether the agent lets that happen: one active at a time, and nobody joins a lost tenant but a new
+/// active.
 bool may_happen(const State& state, EventType event) {
   if (event == EventType::ActiveJoined) return state.phase == Phase::Empty || state.phase == Phase::Lost;
   if (event == EventType::StandbyJoined) return state.phase != Phase::Lost;
@@ -200,11 +203,11 @@ TEST(PairModel, NoneOfAMillionLongSequencesBreaksARule) {
   }
 }
 
-/// What an onlooker knows who sees each action, and the clock: where a pair stands still for good.
+/// The knowledge of an onlooker who sees each action, and the clock: where a pair stands still for good.
 struct Life {
   State state;
   bool deadline = false;        ///< a timer runs
-  bool operator_knows = false;  ///< of what the pair waits for
+  bool operator_knows = false;  ///< the operator knows what the pair waits for
   bool told_lost = false;
   bool old_active = false;  ///< one was fenced, and may hang; nobody has ended it
 
@@ -224,12 +227,12 @@ struct Life {
     if (event == EventType::DeadlinePassed) deadline = false;
     act(advance(state, event));
   }
-  /// Another agent goes on from what this one kept.
+  /// Goes on as another agent from what this one kept.
   void restart_agent() {
     deadline = operator_knows = told_lost = false;
     act(resume(state));
   }
-  /// What is not as it should be where nothing more happens.
+  /// Returns what is not as it should be where nothing more happens.
   std::string unsettled() const {
     if (old_active) return "a fenced active that hangs is never ended";
     switch (state.phase) {
@@ -250,7 +253,7 @@ struct Life {
 
 using Lives = std::map<decltype(Life().key()), std::pair<Life, std::vector<std::string>>>;
 
-/// All that can come about, each with how.
+/// Returns all lives that can come about, each with how.
 Lives all_lives() {
   Lives reached = {{Life().key(), {Life(), {}}}};
   std::deque<Life> open = {Life()};

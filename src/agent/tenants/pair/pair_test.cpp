@@ -55,7 +55,10 @@ TEST(Pair, AnActiveThatStandsDownHandsOverToWhoIsReadyAndToNobodyElse) {
   Story story{ActiveJoined, StandbyJoined, StandbyReady, ActiveStoodDown};
   EXPECT_EQ(story.state.phase, Phase::Promoting);
   EXPECT_EQ(story.state.epoch, 1u);
-  story.then(StandbyJoined).then(StandbyReady).then(Resumed).then(ActiveStoodDown);  // and back
+  story.then(StandbyJoined)
+      .then(StandbyReady)
+      .then(Resumed)
+      .then(ActiveStoodDown);  // it moves there and back
   EXPECT_EQ(story.state.phase, Phase::Promoting);
   EXPECT_EQ(story.state.epoch, 2u);
 }
@@ -197,7 +200,7 @@ TEST(Pair, WhoHasLostItsContextIsEndedWhereSomebodyFollows) {
   Story alone{ActiveJoined, StandbyJoined, ContextLost};
   EXPECT_THAT(alone.actions, testing::Not(testing::Contains(ActionType::EndActive)));
   Story suspected{ActiveJoined, StandbyJoined, StandbyReady, DangerSeen, ContextLost};
-  // What is heard twice does not put off the suspicion's end.
+  // A signal that is heard twice does not put off the suspicion's end.
   EXPECT_THAT(suspected.actions,
               ElementsAre(ActionType::TellProtected, ActionType::StartDeadline, ActionType::EndActive));
 }

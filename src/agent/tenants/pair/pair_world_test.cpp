@@ -21,10 +21,10 @@ namespace {
 struct Process {
   int id = 0;
   int domain = 0;
-  std::uint32_t epoch = 0;  ///< of which it believes to be the active one
+  std::uint32_t epoch = 0;  ///< epoch of which it believes to be the active one
   bool alive = true;
   bool can_write = true;     ///< its channels are there
-  bool stands_down = false;  ///< and it has given its word not to use them
+  bool stands_down = false;  ///< it has given its word not to use them
   int queued_commits = 0;
 };
 
@@ -33,7 +33,7 @@ struct Signal {
   int subject = 0;  ///< a domain; of an Exit, a process
 };
 
-/// What every process of the tenant maps.
+/// The memory that every process of the tenant maps.
 struct SharedMemory {
   std::uint32_t epoch = 0;
   int committed = 0;
@@ -159,7 +159,7 @@ class World {
       return;
     ++writer->queued_commits;
   }
-  /// Also of a process that is gone, if its channels are not.
+  /// A commit may also land of a process that is gone, if its channels are not.
   void land_commit() {
     Process* writer = pick(processes_);
     if (writer == nullptr || writer->queued_commits == 0 || !writer->can_write) return;
@@ -285,7 +285,7 @@ class World {
 
   std::mt19937_64 random_;
   std::vector<Process> processes_;
-  std::vector<Signal> signals_;  ///< on their way; in any order
+  std::vector<Signal> signals_;  ///< signals on their way; in any order
   SharedMemory memory_;
   State state_;
   int last_id_ = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Who keeps a tenant's GPU memory alive. A vault knows the tenant's allocations and has their exported
+/// The keeper of a tenant's GPU memory. A vault knows the tenant's allocations and has their exported
 /// descriptors, or somebody else has them for it; and no CUDA context: while a descriptor is open the memory
 /// behind it stays, whatever becomes of the processes that mapped it.
 #pragma once
@@ -29,7 +29,7 @@ struct Entry {
 /// The allocations of one tenant. Owned by the agent's thread; not thread safe.
 class Vault {
  public:
-  /// At most this many allocations a tenant: one descriptor each is held, here or elsewhere.
+  /// Largest number of allocations a tenant: one descriptor each is held, here or elsewhere.
   static constexpr std::size_t entries_max = 1024;
 
   /// `quota_bytes`: of all allocations together; 0: no limit.
@@ -43,7 +43,7 @@ class Vault {
   void put_away(std::string_view name);
   /// Nobody has a descriptor of that one any more.
   void forget(std::string_view name);
-  /// That it has itself.
+  /// Returns the number that it has itself.
   std::size_t descriptors_here() const { return descriptors_here_; }
   std::span<const Entry> entries() const { return entries_; }
   std::uint64_t total_bytes() const;

@@ -10,7 +10,7 @@ namespace {
 
 using abi::GuardFunction;
 
-/// Of formats that are not plain numbers at least that many.
+/// Formats that are not plain numbers have at least that many.
 std::size_t number_bytes(CUarray_format format) {
   switch (format) {
     case CU_AD_FORMAT_UNSIGNED_INT32:
@@ -64,7 +64,7 @@ CUresult cuArrayDestroy(const Call& call, CUarray array) {
   return ended(call, call.driver.cuArrayDestroy(array), array);
 }
 
-/// Of which the largest level is counted.
+/// The array counts as its largest level.
 CUresult cuMipmappedArrayCreate(const Call& call, CUmipmappedArray* array,
                                 const CUDA_ARRAY3D_DESCRIPTOR* shape, unsigned int levels) {
   const CUresult result = call.driver.cuMipmappedArrayCreate(array, shape, levels);

@@ -11,12 +11,12 @@
 namespace firebreak::guard {
 namespace {
 
-/// So long the first context is waited with for an agent that does not answer.
+/// Time for which the first context waits for an agent that does not answer.
 constexpr Milliseconds answer_patience{500};
 
-/// With the first context of a client of MPS that has the preload by its environment alone. Instances of a
-/// driver have it by theirs. What goes wrong the agent tells: the domain is not parked while the process is
-/// there.
+/// Enters the mode with the first context of a client of MPS that has the preload by its environment alone.
+/// Instances of a driver have it by theirs. The agent tells what goes wrong: the domain is not parked while
+/// the process is there.
 void enter_core_dump_mode() {
   static std::atomic<bool> has_asked{false};
   const auto socket = os::environment_variable("FIREBREAK_SOCKET");

@@ -17,7 +17,7 @@ CUresult end_context(const Call& call, const End& end) {
   return markers == nullptr ? end() : markers->undisturbed(end);
 }
 
-/// What was launched in it has ended.
+/// Launches in that context have ended.
 void context_gone(const Call& call, CUcontext context) {
   if (CompletionMarkers* const markers = call.markers()) markers->context_gone(context);
 }
@@ -102,7 +102,7 @@ CUresult cuCtxDestroy_v2(const Call& call, CUcontext context) {
   });
 }
 
-/// It keeps the primary context, which nobody else may have asked for.
+/// The green context keeps the primary context, which nobody else may have asked for.
 CUresult cuGreenCtxCreate(const Call& call, CUgreenCtx* green, CUdevResourceDesc description, CUdevice device,
                           unsigned int flags) {
   const CUresult result = call.driver.cuGreenCtxCreate(green, description, device, flags);

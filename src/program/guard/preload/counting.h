@@ -22,19 +22,19 @@ struct KnownStream {
   abi::GuardLaunches* slot;
 };
 struct KnownName {
-  const void* handle;  ///< of a kernel, or the name itself
+  const void* handle;  ///< handle of a kernel, or the name itself
   std::uint64_t age;
   std::uint16_t index;
 };
 /// Plain data, so that no access asks whether it was constructed.
 struct Known {
-  std::array<KnownStream, 8> streams;  ///< of functions with the legacy default stream
+  std::array<KnownStream, 8> streams;  ///< streams of functions with the legacy default stream
   std::array<KnownStream, 8> per_thread_streams;
   std::array<KnownName, 16> names;
 };
 
-/// What a thread remembers holds as long as its number is this one: of a stream's slot, and of a name.
-/// Relaxed: who may use a handle has heard of it from whoever destroyed the one before.
+/// Ages of handles: what a thread remembers of a stream's slot, or of a name, holds as long as its number is
+/// this one. Relaxed: who may use a handle has heard of it from whoever destroyed the one before.
 extern std::atomic<std::uint64_t> streams_age;
 extern std::atomic<std::uint64_t> kernels_age;
 [[gnu::tls_model("initial-exec")]] extern constinit thread_local Known known;
@@ -44,7 +44,7 @@ std::uint16_t find_kernel(CUfunction function, KnownName& entry);
 std::uint16_t find_call(const char* name, KnownName& entry);
 /// Work was given that is not counted.
 void note_uncounted();
-/// From now on a stream's, or a kernel's, handle may mean another one.
+/// These make a stream's, or a kernel's, handle possibly mean another one, from now on.
 void forget_streams();
 void forget_kernels();
 

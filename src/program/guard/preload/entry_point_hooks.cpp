@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What programs are given who look for the driver's functions by their names.
+/// The functions that programs are given who look for the driver's by their names.
 #include "program/guard/preload/hooks.h"
 #include "program/guard/preload/process_driver.h"
 #include "program/guard/preload/replacements.h"

@@ -8,7 +8,7 @@
 #include "program/guard/completion_markers.h"
 #include "program/guard/guard.h"
 
-// What hooks.def says: a way, and its reason.
+// These read hooks.def: a way, and its reason.
 #define GUARD_OWN ~, own, ""
 #define GUARD_COUNTED ~, counted, ""
 #define GUARD_LEFT(reason) ~, left, reason
@@ -35,7 +35,7 @@
 #define GUARD_SECOND_OF(first, second, ...) second
 #define GUARD_THIRD(...) GUARD_THIRD_OF(__VA_ARGS__)
 #define GUARD_THIRD_OF(first, second, third, ...) third
-/// own, counted, left or none.
+/// The result is own, counted, left or none.
 #define GUARD_WAY(symbol, purpose) GUARD_SECOND(GUARD_HOOK_##symbol, GUARD_BY_##purpose, "", ~)
 #define GUARD_REASON(symbol, purpose) GUARD_THIRD(GUARD_HOOK_##symbol, GUARD_BY_##purpose, "", ~)
 
@@ -44,12 +44,12 @@
 
 namespace firebreak::guard {
 
-/// What a hook is given besides the function's own parameters.
+/// The arguments of a hook besides the function's own parameters.
 struct Call {
   const cuda::Backend& driver;
   bool per_thread = false;  ///< a stream that is null means the calling thread's own
 
-  /// Of a function and the one behind its per-thread symbol the one that was called.
+  /// Returns the one that was called, of a function and the one behind its per-thread symbol.
   template <class Function>
   Function which(Function plain, Function own) const {
     return per_thread ? own : plain;

@@ -15,7 +15,7 @@ using firebreak::abi::CudaPurpose;
 using firebreak::guard::Call;
 using firebreak::guard::ProcessDriver;
 
-// Who links against libcuda finds these, and the driver behind them may be the virtual one.
+// Programs that link against libcuda find these, and the driver behind them may be the virtual one.
 #define GUARD_DEFINE_none(symbol, per_thread, purpose, ...) \
   GUARD_PASSED_FUNCTION(symbol, __VA_ARGS__)                \
   GUARD_PASSED_##per_thread(symbol, __VA_ARGS__)

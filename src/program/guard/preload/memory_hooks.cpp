@@ -79,7 +79,7 @@ CUresult cuMemAllocManaged(const Call& call, CUdeviceptr* pointer, std::size_t s
                 GuardFunction::MemAllocManaged, pointer, size_bytes);
 }
 
-// Of a pool. Where a capture records the call, nothing is there yet.
+// The memory is a pool's. Where a capture records the call, nothing is there yet.
 CUresult cuMemAllocAsync(const Call& call, CUdeviceptr* pointer, std::size_t size_bytes, CUstream stream) {
   const auto allocate = call.which(call.driver.cuMemAllocAsync, call.driver.cuMemAllocAsync_ptsz);
   return placed(call, allocate(pointer, size_bytes, stream), GuardFunction::MemAllocAsync, pointer,

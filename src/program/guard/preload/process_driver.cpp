@@ -20,7 +20,7 @@ namespace {
 
 thread_local bool bypassed = false;
 
-constinit std::mutex finding;  ///< of what follows, until it was found
+constinit std::mutex finding;  ///< guards what follows, until it was found
 constinit const cuda::Driver* known_library = nullptr;
 constinit const cuda::Driver* seen_driver = nullptr;
 
@@ -28,7 +28,7 @@ void* symbol_of_library(void* library, const char* symbol) {
   return static_cast<const cuda::Driver*>(library)->symbol(symbol);
 }
 
-/// Of a driver that is too old to be guarded.
+/// Finds symbols of a driver that is too old to be guarded.
 void* symbol_of_any(void*, const char* symbol) {
   const auto found = os::load_symbol("libcuda.so.1", symbol);
   return found ? *found : nullptr;
@@ -55,7 +55,7 @@ bool is_marker(CUdeviceptr address) {
   return markers != nullptr && markers->is_marker(address);
 }
 
-/// Whether the virtual driver stands in front of the program's own one from now on.
+/// True when the virtual driver stands in front of the program's own one from now on.
 bool start_virtual_driver(const cuda::Backend& own_driver, const cuda::Driver& library) {
   auto domains = pair_in(abi::spare_variable);
   if (domains[0].empty()) return false;

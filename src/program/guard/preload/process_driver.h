@@ -10,8 +10,8 @@
 
 namespace firebreak::guard {
 
-/// While one lives on a thread, that thread's questions to the dynamic linker are answered with the driver's
-/// own functions: the guard's own use of the driver is not guarded.
+/// Answers a thread's questions to the dynamic linker with the driver's own functions, while one lives there:
+/// the guard's own use of the driver is not guarded.
 class Bypass {
  public:
   Bypass();
@@ -27,7 +27,7 @@ class Bypass {
 /// Found once, and then the same until the process's end, also in children of fork(). Thread safe.
 class ProcessDriver {
  public:
-  /// All its functions. Where there is no driver all of them answer CUDA_ERROR_NOT_FOUND.
+  /// Returns all its functions. Where there is no driver all of them answer CUDA_ERROR_NOT_FOUND.
   static const cuda::Backend& functions() {
     if (!found_.load(std::memory_order_acquire)) [[unlikely]]
       find(nullptr);
@@ -41,7 +41,7 @@ class ProcessDriver {
   /// The driver that the program sees: the library, or the virtual one in front of it. Null as library().
   static const cuda::Driver* seen(const void* part_of);
 
-  /// In a child of fork(): another thread of the parent may have been looking.
+  /// Begins anew in a child of fork(): another thread of the parent may have been looking.
   static void begin_anew();
 
  private:

@@ -98,8 +98,8 @@ std::unique_ptr<ProcessGuard> ProcessGuard::create(const cuda::Driver& driver) {
 
 ProcessGuard* ProcessGuard::existing() { return instance.guard.load(std::memory_order_acquire); }
 
-/// In a child of fork(). What the parent had stays where it is, since threads of the parent were using it;
-/// its page is the parent's alone.
+/// Begins anew in a child of fork(). The parent's things stay where they are, since threads of the parent
+/// were using them; its page is the parent's alone.
 void ProcessGuard::begin_anew() {
   ProcessGuard* const parents = existing();
   new (&instance) Instance();

@@ -14,7 +14,7 @@
 
 namespace firebreak::guard {
 
-/// This machine; where its driver stands in for NVIDIA's, with what that says of itself.
+/// The machine as a tenant sees it; where its driver stands in for NVIDIA's, with what that says of itself.
 class TenantKernel final : public os::RealKernel {
  public:
   explicit TenantKernel(const cuda::Driver& driver);

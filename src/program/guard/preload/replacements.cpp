@@ -16,8 +16,8 @@
 namespace firebreak::guard {
 namespace {
 
-/// Of the function behind a symbol, or behind its per-thread one. Null: no function of the driver's, whatever
-/// else begins with "cu".
+/// Returns the function behind a symbol, or behind its per-thread one. Null: no function of the driver's,
+/// whatever else begins with "cu".
 const abi::CudaFunction* function_behind(std::string_view symbol) {
   const abi::CudaFunction* const function = abi::cuda_function_of_symbol(symbol);
   if (function != nullptr || !(symbol.ends_with("_ptsz") || symbol.ends_with("_ptds"))) return function;
@@ -25,7 +25,8 @@ const abi::CudaFunction* function_behind(std::string_view symbol) {
   return plain != nullptr && plain->per_thread_symbol == symbol ? plain : nullptr;
 }
 
-/// Who asks for the first of that name among all libraries finds ours, of all functions of the driver's.
+/// A caller that asks for the first of that name among all libraries finds ours, of all functions of the
+/// driver's.
 bool is_ours(const void* found) {
   const auto library = os::library_of(found);
   return library && *library == os::library_of(reinterpret_cast<const void*>(&is_ours)).value_or("");
@@ -36,7 +37,7 @@ Replacement replacement_of(const abi::CudaFunction* function) {
   return replacements()[static_cast<std::size_t>(function - abi::cuda_functions().data())];
 }
 
-/// In front of the virtual driver nothing is counted.
+/// Nothing is counted in front of the virtual driver.
 bool is_wanted(const abi::CudaFunction* function, const void* ours) {
   if (function == nullptr || ours == nullptr) return false;
   return virtual_driver::process() == nullptr || way_of(*function).kind == Way::Kind::own;

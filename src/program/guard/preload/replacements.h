@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Which of the driver's functions the guard answers itself, and what it gives out in their place.
+/// The driver's functions that the guard answers itself, and what it gives out in their place.
 #pragma once
 
 #include <cstdint>
@@ -10,17 +10,17 @@ namespace firebreak::guard {
 
 struct Replacement {
   void* function = nullptr;    ///< null: the driver's own is given out
-  void* per_thread = nullptr;  ///< behind its per-thread symbol, where it has one
+  void* per_thread = nullptr;  ///< function behind its per-thread symbol, where it has one
 };
 
 /// One for each of abi::cuda_functions(), in their order (in_place.cpp).
 std::span<const Replacement> replacements();
 
-/// What stands in for the driver's exported symbol `name`, which is `found`; null: nothing does.
+/// Returns what stands in for the driver's exported symbol `name`, which is `found`; null: nothing does.
 void* replacement_of_symbol(std::string_view name, const void* found);
 
-/// What stands in for what cuGetProcAddress answers for `name`, which has no version in it, at that CUDA
-/// version and with those flags. Null: nothing does.
+/// Returns what stands in for what cuGetProcAddress answers for `name`, which has no version in it, at that
+/// CUDA version and with those flags. Null: nothing does.
 void* replacement_of_entry_point(std::string_view name, int cuda_version, std::uint64_t flags);
 
 }  // namespace firebreak::guard

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What completion markers must know of: streams, captures, and what makes handles mean something else.
+/// Hooks for completion markers: streams, captures, and what makes handles mean something else.
 #include "program/guard/preload/counting.h"
 #include "program/guard/preload/hooks.h"
 
@@ -17,7 +17,9 @@ template <class Begin>
 CUresult begin_capture(const Call& call, CUstream stream, const Begin& begin) {
   CompletionMarkers* const markers = call.markers();
   Guard* const ours = call.guard_if_on();
-  if (ours != nullptr) ours->capture_begins(stream);  // before the first call that could make it void
+  if (ours != nullptr)
+    ours->capture_begins(stream);  // this comes before the first call that could make it
+                                   // void
   const CUresult result = markers == nullptr ? begin() : markers->begin_capture(begin);
   if (ours != nullptr && result != CUDA_SUCCESS) ours->capture_ends(stream);
   return result;

@@ -56,7 +56,7 @@ bool is_address(const CudaParameter& parameter) {
          parameter.kind == CudaParameterKind::DevicePointerOut;
 }
 
-/// Whether what a function makes or ends may be, or have, memory.
+/// True when what a function makes or ends may be, or have, memory.
 bool is_of_memory(std::span<const CudaParameter> parameters) {
   if (std::ranges::any_of(parameters, is_address)) return true;
   return std::ranges::none_of(parameters, is_handle) ||

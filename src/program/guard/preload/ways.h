@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What the guard does with each function of the driver's, as data.
+/// The guard's way with each function of the driver's, as data.
 #pragma once
 
 #include <span>
@@ -26,8 +26,8 @@ struct Way {
 std::span<const Way> ways();
 const Way& way_of(const abi::CudaFunction& function);
 
-/// Whether the guard has to know of it: it gives the GPU work, makes or ends a context, or makes, ends, maps
-/// or gives away memory. What it does not stand in for then has a reason.
+/// True when the guard has to know of it: it gives the GPU work, makes or ends a context, or makes, ends,
+/// maps or gives away memory. A function for which it does not stand in has a reason then.
 bool concerns_guard(const abi::CudaFunction& function);
 
 }  // namespace firebreak::guard
