@@ -19,7 +19,6 @@
 #include "agent/firebreakd/agent.h"
 #include "agent/service/shelf.h"
 #include "ground/os/descriptors.h"
-#include "ground/os/fake_kernel.h"
 #include "ground/os/file.h"
 #include "ground/os/memory.h"
 #include "ground/os/processes.h"
@@ -27,6 +26,7 @@
 #include "shared/abi/spare_page.h"
 #include "shared/guard_page/guard_view.h"
 #include "tests/doubles/agent/surroundings_test_support.h"
+#include "tests/doubles/os/fake_kernel.h"
 #include "tests/fuzz/thin_process.h"
 
 namespace firebreak::fuzz {
@@ -284,7 +284,7 @@ class Lies : public LyingTenants {
     detectors_.guards[process.pid()] =
         std::make_shared<guard::GuardView>(std::move(guard::GuardView::of(file.get()).value()));
   }
-  /// That it works in one domain and has a spare in another, and has loaded many copies of the driver.
+  /// That it works in one domain and has a spare in another.
   void show_spare(Liar& liar, const Somebody& process) {
     auto file = os::create_memory_file(abi::spare_page_name, os::page_size(), os::MemorySeal::Size).value();
     auto mapping = os::Mapping::of_file(file.get(), os::page_size(), os::Protection::ReadWrite).value();
@@ -295,7 +295,6 @@ class Lies : public LyingTenants {
     write(page->domains[1], second);
     write(page->active_domain, liar.coin() ? first : second);
     write(page->spare_domain, liar.coin() ? first : second);
-    page->copies = 58;
     page->state = abi::SpareState::Protected;
     kernel_.set_file(os::proc_folder(process.pid()) + "/environ",
                      fmt::format("FIREBREAK_SPARE={}:{}", first, second) + '\0');

@@ -93,8 +93,9 @@ struct Told {
 
   void check(const fault::Fault& fault) const {
     require(ends == 0, "nothing is told after the end");
-    require(fault.pid == target_pid && fault.domain == "a" && fault.tenant == "decode" && fault.gpu == 2,
-            "a fault is of the process whose queue it was in");
+    require(
+        fault.pid == target_pid && fault.domain == "a" && fault.tenant == "decode" && fault.gpu.number == 2U,
+        "a fault is of the process whose queue it was in");
     require(fault.source == fault::FaultSource::UvmEvent, "its source is named");
     require(!fault.kind.empty() && is_one_line(fault.kind), "its kind is one line");
   }

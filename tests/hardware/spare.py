@@ -41,11 +41,10 @@ class Page:
             raise TimeoutError("the process has no page")
 
     def read(self):
-        magic, _, state, asked, answered, flips, _, _, _, copies, _, _, active, spare, reason = (
+        magic, _, state, asked, answered, flips, _, _, _, _, _, _, active, spare, reason = (
             PAGE.unpack_from(self.memory))
         text = lambda raw: raw.split(b"\0")[0].decode()
         return {"magic": magic == MAGIC, "state": STATES[state], "asked": asked, "answered": answered, "flips": flips,
-                "copies": copies,
                 "active": os.path.basename(text(active)), "spare": os.path.basename(text(spare)), "reason": text(reason)}
 
     def add(self, at):

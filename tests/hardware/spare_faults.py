@@ -136,8 +136,7 @@ def raise_fault(stage, number, kind):
     domains = {each["name"]: each["active"]["domain"] for each in before["tenants"] if each["active"]}
     domain = domains[next(iter(stage.tenants))]
     row["domain"] = domain
-    row["held"] = {each["name"]: {**(held_by(each["active"]["pid"]) or {}),
-                                  "copies": (each["spare"] or {}).get("copies")}
+    row["held"] = {each["name"]: held_by(each["active"]["pid"]) or {}
                    for each in before["tenants"] if each["name"] in stage.tenants}
     row["in_that_domain"] = sum(1 for each in domains.values() if each == domain)
     row["guard"] = {each["name"]: (each["guard"] or {}).get("state") for each in before["tenants"]

@@ -97,9 +97,9 @@ def show_running_kernel():
 
 
 def show_spare(folder):
-    """A spare's page (abi/spare_page.h) with many copies, that works wherever it likes."""
+    """A spare's page (abi/spare_page.h) that works wherever it likes."""
     file, page = memory_file("firebreak-spare", PAGE)
-    struct.pack_into("<QIIIIIIIII", page, 0, 0x6572617073626672, 4, 1, 0, 0, 1, 0, 0, 0, 58)
+    struct.pack_into("<QIIIIIIIII", page, 0, 0x6572617073626672, 4, 1, 0, 0, 1, 0, 0, 0, 0)
     for number, domain in enumerate(("a", "b", "b", "a")):
         text = f"{folder}/{domain}/pipe".encode()
         page[44 + 256 * number:44 + 256 * number + len(text)] = text

@@ -184,53 +184,6 @@ TEST_F(AgentSpares, WhenAnotherInstanceHasComeUpItsFaultsAreHeard) {
   EXPECT_GT(detectors.looked_again.size(), before);
 }
 
-// The next exception's neighbours did not begin their core dumps with 63 of them, whosoever they were (H200).
-TEST_F(AgentSpares, WhereAllTogetherHaveLeftManyInstancesNobodyLoadsAnotherCopy) {
-  Page page, others;
-  Peer first = peer(), second = peer();
-  start_with_spare(first, "llm", page);
-  const Process other = start_with_spare(second, "other", others);
-  until([&] { return tenant("llm")["spare"].is_object() && tenant("other")["spare"].is_object(); });
-  const auto fall = [&](const std::string& domain, std::size_t number) {
-    domains.states[domain] = mps::DomainState::Draining;
-    until([&] { return page->rules[number].load() == DomainRule::Closed; });
-    domains.states.erase(domain);
-    until([&] { return page->rules[number].load() == DomainRule::Open; });
-  };
-  for (int falls = 1; falls <= 27; ++falls) fall(falls % 2 == 0 ? "b" : "a", falls % 2 == 0 ? 1 : 0);
-  EXPECT_EQ(page->no_more_copies.load(), 0u);
-  fall("b", 1);
-  until([&] { return page->no_more_copies.load() != 0 && others->no_more_copies.load() != 0; });
-  detectors.callbacks.on_exit(other.pid);
-  until([&] { return page->no_more_copies.load() == 0; });
-}
-
-// A page is its process's own word.
-TEST_F(AgentSpares, WhoClaimsThatItHasLeftManyTakesNothingFromOthers) {
-  clock.advance(std::chrono::seconds(6));
-  Page page, others;
-  others->copies = 200;
-  Peer first = peer(), second = peer();
-  start_with_spare(first, "llm", page);
-  start_with_spare(second, "other", others);
-  until([&] { return tenant("other")["spare"].is_object() && tenant("other")["spare"]["copies"] == 200; });
-  bool were_looked_at_again = false;
-  const auto waiting = loop->after(Milliseconds(300), [&] { were_looked_at_again = true; });
-  until([&] { return were_looked_at_again; });
-  EXPECT_EQ(page->no_more_copies.load(), 0u);
-}
-
-// The next agent has nothing else to go by for those that were there before it.
-TEST_F(AgentSpares, TheNextAgentTakesTheWordOfWhoWasThereBefore) {
-  Page page, others;
-  page->copies = 58;
-  Peer first = peer(), second = peer();
-  start_with_spare(first, "llm", page);
-  start_with_spare(second, "other", others);
-  until([&] { return page->no_more_copies.load() != 0 && tenant("other")["spare"].is_object(); });
-  EXPECT_EQ(others->no_more_copies.load(), 0u) << "it takes nothing from others";
-}
-
 TEST_F(AgentSpares, WhoHasOneIsAskedToLeaveAParkedDomainAndThenItFalls) {
   Page page;
   Peer first = peer(), second = peer(), watcher = peer();

@@ -59,10 +59,9 @@ nlohmann::json describe_guard(const Tenant& tenant, const Detectors& detectors, 
 nlohmann::json describe_spare(const Tenant& tenant, const Spares& spares) {
   const auto report = spares.report_of(tenant.active.pid);
   if (!report) return nullptr;
-  return {{"state", to_string(report->state)}, {"reason", report->reason},
-          {"domain", report->spare_domain},    {"moves", report->moves},
-          {"copies", report->copies},          {"gpu_memory_mib", report->gpu_memory_mib},
-          {"redone", report->redone}};
+  return {{"state", to_string(report->state)},        {"reason", report->reason},
+          {"domain", report->spare_domain},           {"moves", report->moves},
+          {"gpu_memory_mib", report->gpu_memory_mib}, {"redone", report->redone}};
 }
 
 const char* state_of(const hold::Held& held, bool lives) {

@@ -109,50 +109,7 @@ bool SpareView::is_of(const std::string& pipe_directory) const {
   return std::ranges::any_of(page().domains, [&](const auto& each) { return text(each) == pipe_directory; });
 }
 
-void SpareView::set_no_more_copies(bool no_more) const {
-  const std::uint32_t wanted = no_more ? 1 : 0;
-  if (page().no_more_copies.exchange(wanted, std::memory_order_acq_rel) != wanted) wake();
-}
-
 // ---- Spares ----
-
-namespace {
-
-/// A driver's contexts that have died with their domains, in processes that live on. With 62 and 63 of them
-/// in one, two and three processes the next exception's neighbours did not begin their core dumps (H200,
-/// results/h200/spare-alone.json, spare-faults-32.json, spare-guarded-2.json).
-constexpr std::uint32_t left_instances_max = 56;
-/// Number of a process's copies in use: the instance that works, and its spare.
-constexpr std::uint32_t copies_in_use = 2;
-/// Time of the beginning: a process whose page is found by then was there before this agent, which has not
-/// seen what became of its domains.
-constexpr Nanoseconds beginning = std::chrono::seconds(5);
-
-}  // namespace
-
-std::uint32_t Spares::left_instances() const {
-  std::uint32_t all = 0;
-  for (const auto& [pid, followed] : followed_) all += followed.left_instances;
-  return all;
-}
-
-/// A domain that takes clients again was made anew: whoever has one of its two instances there has left it
-/// behind. That is counted here and not by what the processes say, who could claim all that there is.
-void Spares::count_left(const std::vector<Rule>& now) {
-  for (const Rule& each : now) {
-    const auto before = std::ranges::find(rules_before_, each.pipe_directory, &Rule::pipe_directory);
-    const bool is_anew = before != rules_before_.end() && before->rule != abi::DomainRule::Open &&
-                         each.rule == abi::DomainRule::Open;
-    if (!is_anew) continue;
-    const std::string domain = at_.domains.with_pipe_directory(each.pipe_directory);
-    for (auto& [pid, followed] : followed_) {
-      const Process* const process = at_.processes.living(pid);
-      const bool was_there = process != nullptr && process->is_known_in(domain);
-      if (was_there && followed.view && followed.view->is_of(each.pipe_directory)) ++followed.left_instances;
-    }
-  }
-  rules_before_ = now;
-}
 
 void Spares::follow(pid_t pid) {
   const auto environment = at_.kernel.read_memory_file(os::proc_folder(pid) + "/environ");
@@ -198,9 +155,6 @@ void Spares::search_page(pid_t pid, Followed& followed) {
     return !followed.view;
   });
   if (!followed.view) return;
-  const std::uint32_t copies = std::min(followed.view->copies(), left_instances_max + copies_in_use);
-  if (at_.clock.now() - began_ < beginning && copies > copies_in_use)
-    followed.said_to_have_left = copies - copies_in_use;
   if (std::exchange(followed.is_to_leave, false)) followed.view->ask_to_leave();
 }
 
@@ -231,9 +185,9 @@ void Spares::look_at(pid_t pid, Followed& followed, const std::vector<Rule>& rul
   if (!followed.view) return;
   const SpareView& view = *followed.view;
   for (const Rule& each : rules) view.set_rule(each.pipe_directory, each.rule);
-  const SpareReport now{view.state(), view.reason(), at_.domains.with_pipe_directory(view.spare_domain()),
-                        view.moves(), view.copies(), view.gpu_memory_mib(),
-                        view.redone()};
+  const SpareReport now{
+      view.state(), view.reason(),         at_.domains.with_pipe_directory(view.spare_domain()),
+      view.moves(), view.gpu_memory_mib(), view.redone()};
   const std::string domain = at_.domains.with_pipe_directory(view.active_domain());
   const Process* const process = at_.processes.living(pid);
   const bool has_moved = process != nullptr && process->is_known_in(domain) && process->domain() != domain;
@@ -247,12 +201,6 @@ void Spares::look_at(pid_t pid, Followed& followed, const std::vector<Rule>& rul
 void Spares::refresh() {
   if (followed_.empty()) return;
   const std::vector<Rule> now = rules();
-  count_left(now);
-  const bool no_more_copies = left_instances() >= left_instances_max;
-  for (const auto& [pid, followed] : followed_) {
-    const bool has_left_many = followed.left_instances + followed.said_to_have_left >= left_instances_max;
-    if (followed.view) followed.view->set_no_more_copies(no_more_copies || has_left_many);
-  }
   std::vector<pid_t> pids;  // whoever is told may end one
   for (const auto& [pid, followed] : followed_) pids.push_back(pid);
   for (const pid_t pid : pids) {

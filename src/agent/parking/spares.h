@@ -49,7 +49,6 @@ class SpareView {
   /// Says in words what the last move took.
   std::string last_move() const;
   std::uint32_t moves() const { return page().flips.load(std::memory_order_acquire); }
-  std::uint32_t copies() const { return page().copies.load(std::memory_order_acquire); }
   /// Returns what the second and the third context take of the GPU's memory, as the process says.
   std::uint64_t gpu_memory_mib() const {
     return std::uint64_t{page().own_driver_mib.load()} + page().spare_mib.load();
@@ -63,8 +62,6 @@ class SpareView {
   void set_rule(const std::string& pipe_directory, abi::DomainRule rule) const;
   /// True when that is one of its two domains.
   bool is_of(const std::string& pipe_directory) const;
-  /// Sets whether it may load more copies of the driver; wakes the process where it is news.
-  void set_no_more_copies(bool no_more) const;
 
  private:
   explicit SpareView(os::Mapping mapping) : mapping_(std::move(mapping)) {}
@@ -83,7 +80,6 @@ struct SpareReport {
   std::string reason;
   std::string spare_domain;  ///< its name; empty: it has none now
   std::uint32_t moves = 0;
-  std::uint32_t copies = 0;          ///< copies of the driver that its process has loaded, for good
   std::uint64_t gpu_memory_mib = 0;  ///< memory that it costs (abi::SparePage)
   std::uint32_t redone = 0;          ///< operations, after a domain died under them
   bool operator==(const SpareReport&) const = default;
@@ -106,8 +102,7 @@ class Spares {
     std::function<void(pid_t pid, const std::string& domain, const std::string& took)> on_moved;
     std::function<void(pid_t pid, const SpareReport& now)> on_news;
   };
-  Spares(Knows knows, Callbacks callbacks)
-      : at_(knows), callbacks_(std::move(callbacks)), began_(knows.clock.now()) {}
+  Spares(Knows knows, Callbacks callbacks) : at_(knows), callbacks_(std::move(callbacks)) {}
 
   /// A process, from now on, whose program has begun. Without a spare nothing follows.
   void follow(pid_t pid);
@@ -138,9 +133,6 @@ class Spares {
   struct Followed {
     std::optional<SpareView> view;
     SpareReport told;
-    std::uint32_t left_instances = 0;  ///< instances in its process whose domains have fallen
-    /// And before this agent came, by its own word: that counts for itself alone.
-    std::uint32_t said_to_have_left = 0;
     bool is_to_leave = false;  ///< asked before it had a page
     /// A process may have very many descriptors and no page.
     Nanoseconds between_searches{};
@@ -153,8 +145,6 @@ class Spares {
   static constexpr int words_max = 8;  ///< largest number of words; one more comes each second
 
   bool may_tell(Followed& followed) const;
-  std::uint32_t left_instances() const;
-  void count_left(const std::vector<Rule>& now);
 
   void find_page(pid_t pid, Followed& followed);
   void search_page(pid_t pid, Followed& followed);
@@ -163,8 +153,6 @@ class Spares {
 
   Knows at_;
   Callbacks callbacks_;
-  Monotonic began_;
-  std::vector<Rule> rules_before_;  ///< rules as last looked at
   std::map<pid_t, Followed> followed_;
   std::map<pid_t, os::Watch> asking_again_;  ///< processes that did not let themselves be looked at
   os::Watch looking_;

@@ -430,9 +430,9 @@ class Decider {
     bool is_one_to_one = false;
     if (group.is_certain) {
       const ExactPlace place = exact_place(group);
-      placed.is_fixed = place.is_exact;
+      placed.is_fixed = place.is_whole;
       ExactBytes exact = find_exact_bytes(place, group.width_bytes, launch_);
-      is_one_to_one = exact.is_one_to_one && group.kind == ptx::EffectKind::Write;
+      is_one_to_one = place.is_whole && exact.is_one_to_one && group.kind == ptx::EffectKind::Write;
       for (const StridedBox& box : exact.boxes) {
         PlacedBox one{box, placed.group};
         if (group.is_store && is_inside(box) && make_canonical(one).verdict == Verdict::Idempotent)
@@ -448,7 +448,7 @@ class Decider {
     if (!group.is_certain) return false;
     ExactPlace place = exact_place(group);
     place.constraint_count = 0;
-    return find_exact_bytes(place, group.width_bytes, launch_).is_one_to_one;
+    return place.is_whole && find_exact_bytes(place, group.width_bytes, launch_).is_one_to_one;
   }
 
   void compare_order(OperationEffects& found) {

@@ -261,6 +261,16 @@ TEST_F(EffectsTest, KnowsWhetherDataChoosesWhatIsWritten) {
       is_fixed("ld.global.u32 %r9, [%rd5]; setp.gt.s32 %p1, %r9, 5; @%p1 st.global.u32 [%rd4], %r5;"));
 }
 
+// Only the first round is certain: later ones write what the next threads write, if the data let them.
+TEST_F(EffectsTest, ALoopThatDataMayEndWritesMoreThanItsFirstRound) {
+  const OperationEffects found =
+      effects("mov.u32 %r6, 0; ROUND: add.s64 %rd4, %rd4, 4; add.u32 %r6, %r6, 1; setp.gt.u32 %p1, %r6, 3;"
+              "@%p1 bra DONE; st.global.u32 [%rd4], %r5; ld.global.u32 %r7, [%rd5];"
+              "setp.ne.s32 %p2, %r7, 9; @%p2 bra ROUND;");
+  EXPECT_TRUE(found.values_may_race);
+  EXPECT_FALSE(found.writes.at(0).is_fixed);
+}
+
 TEST_F(EffectsTest, OfAnUnknownLaunchNothingIsCertain) {
   const auto unknown =
       effects("ld.global.u64 %rd6, [%rd5]; st.global.u32 [%rd4], %r5; st.global.u32 [%rd6], %r5;");

@@ -49,6 +49,7 @@ struct LoopLasts {
   std::span<const std::uint32_t> around;
   std::size_t count = 0;
   std::array<Loop, 8> loops;
+  bool has_all_rounds = true;  ///< false: some loop may go round more often than its counter says
 };
 
 class Evaluator {
@@ -483,6 +484,7 @@ class ExactEvaluator {
         std::all_of(lasts_.loops.begin(), lasts_.loops.begin() + static_cast<std::ptrdiff_t>(lasts_.count),
                     [](const auto& loop) { return loop.last == 0 || loop.is_bounded; });
     place_.is_exact = !is_asked_ && all_bounded && is_over_launch(place_.address);
+    place_.is_whole = place_.is_exact && lasts_.has_all_rounds;
   }
 
  private:
@@ -524,6 +526,7 @@ class ExactEvaluator {
     is_settled_ = !is_asked_;
     if (is_asked_ || predicate.base != 0) return true;
     place_.is_exact = true;
+    place_.is_whole = lasts_.has_all_rounds;
     place_.happens = false;
     return false;
   }
@@ -652,10 +655,13 @@ LoopLasts find_lasts(std::span<const ProgramStep> steps, std::span<const StepInd
     const Affine& counter = values[narrowest];
     const bool is_known = counted_loops[step.value] && counter.unknown == UnknownReason::None;
     const Wide last = is_known ? counter.high() : Wide{0};
+    lasts.has_all_rounds = lasts.has_all_rounds && is_known;
     if (LoopLasts::Loop* const found = lasts.find(step.value))
       found->last = std::min(found->last, last);
     else if (lasts.count < lasts.loops.size())
       lasts.loops[lasts.count++] = {step.value, last, false};
+    else
+      lasts.has_all_rounds = false;
   }
   return lasts;
 }

@@ -43,6 +43,7 @@ struct ExactPlace {
   static constexpr std::size_t most_constraints = 16;
 
   bool is_exact = false;  ///< false: nothing is shown
+  bool is_whole = false;  ///< the access goes nowhere else; false: a loop may do it in more rounds
   bool happens = true;    ///< false: there are no such values
   Affine address;
   std::size_t constraint_count = 0;

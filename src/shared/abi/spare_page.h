@@ -59,7 +59,7 @@ enum class MovePart : std::uint32_t {
 };
 inline constexpr std::size_t move_parts = 5;
 
-/// Written by the process, but for `asked_to_leave`, `rules` and `no_more_copies`. A text is whole once the
+/// Written by the process, but for `asked_to_leave` and `rules`. A text is whole once the
 /// state beside it says so.
 struct SparePage {
   static constexpr std::uint64_t right_magic = 0x6572617073626672;  // "rfbspare"
@@ -77,17 +77,14 @@ struct SparePage {
   std::atomic<std::uint32_t> wake{0};
   /// Of the domain of the same number; both are the agent's, which wakes the process after a change.
   std::array<std::atomic<DomainRule>, 2> rules{};
-  /// How many copies of the driver the process has loaded. They stay.
-  std::atomic<std::uint32_t> copies{0};
+  std::uint32_t unused = 0;  ///< This word keeps the places of those behind it.
   std::array<std::array<char, text_bytes>, 2> domains{};  ///< pipe directories; from the start, for good
   std::array<char, text_bytes> active_domain{};           ///< the pipe directory of the instance that works
   std::array<char, text_bytes> spare_domain{};            ///< empty: there is no spare
   std::array<char, text_bytes> reason{};
   std::array<std::atomic<std::uint32_t>, move_parts>
       last_move_us{};  ///< one time for each MovePart; 0: the move did not get that far
-  /// The agent's; not 0: the process loads no more copies, since all processes together have left as many
-  /// instances as may be left (docs/how/spare.md). An agent of before says nothing.
-  std::atomic<std::uint32_t> no_more_copies{0};
+  std::uint32_t unused_too = 0;  ///< This word keeps the places of those behind it.
   /// GPU memory, in MiB, that the program's own driver (which does no work) and the spare take: how much less
   /// was free once each was there. The figure includes what others took or gave meanwhile. A process of an
   /// older version says 0.

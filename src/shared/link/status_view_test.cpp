@@ -47,7 +47,7 @@ TEST(StatusView, HoldsTheServersOfADomain) {
 TEST(StatusView, HoldsTheDomainsAndWhereTenantsAsk) {
   const StatusView view = parse_status(status);
   EXPECT_EQ(view.tenants_socket, "/run/firebreak/tenants.sock");
-  EXPECT_THAT(view.domains, ElementsAre(FieldsAre("a", "GPU-1", "draining"), FieldsAre("b", "", "")));
+  EXPECT_THAT(view.domains, ElementsAre(FieldsAre("a", "GPU-1", "draining", ""), FieldsAre("b", "", "", "")));
 }
 
 TEST(StatusView, HoldsHowParkingStandsWhereDomainsAreParked) {
