@@ -66,7 +66,6 @@ class LyingTenants : public testing::Test {
     GTEST_SKIP() << "the thread sanitizer takes a process that shares our memory for a thread of it";
 #endif
     if (::geteuid() != 0) GTEST_SKIP() << "only root can be several users";
-    spdlog::set_level(std::getenv("FIREBREAK_LOG") == nullptr ? spdlog::level::off : spdlog::level::debug);
     ASSERT_TRUE(os::let_through(directory_.path()));
     kernel_.set_uvm_link_target(std::string(uvm));
     kernel_.add_process(::getpid());  // which is each domain's MPS server
