@@ -199,6 +199,7 @@ TEST_F(Domains, OneWhoseDaemonSomebodyHasStoppedTakesNobodyUntilItGoesOn) {
 // As it does on an H100 and on an H200, such a server calls itself ACTIVE and fails its next client
 // (docs/how/domains.md).
 TEST_F(Domains, WhoIsPlacedAfterAnOnlyTenantDiedInMidKernelIsServed) {
+  environment_.emplace_back("FIREBREAK_SOFTGPU_ORPHANED_WORK_MS", "endless");
   start_agent();
   const Player& spinner = start_spinner();
   ASSERT_EQ(domain_of("spinner"), "a");

@@ -224,7 +224,7 @@ class Lies : public LyingTenants {
     pass(std::chrono::seconds(liar.below(3)));
   }
 
- private:
+ protected:
   void lie(Liar& liar, Somebody& process) {
     const std::array<pid_t, 4> pids = {process.pid(), active_.pid(), standby_.pid(), other_.pid()};
     switch (liar.below(20)) {
@@ -337,6 +337,7 @@ TEST_F(Lies, OfWhomMpsNamesTheSameWordsChangeThem) {
   Somebody process = start(mallory, true);
   say(process, abi::Join{"liar", abi::Role::Active, "", "", "/mps/a"});
   mps_names("a", process);
+  show_guard(process);
   end(process);
   pass(held);
   EXPECT_NE(seen(), before_);

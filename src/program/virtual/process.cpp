@@ -264,7 +264,12 @@ CUresult VirtualProcess::retain_primary(CUcontext* context) {
   const std::lock_guard starting(starting_);
   const bool is_first = page_ != nullptr && primary_seen_.load() == 0 && !is_plain();
   const auto free_before = is_first ? free_on_gpu() : std::nullopt;
-  const CUresult result = own_driver_.cuDevicePrimaryCtxRetain(context, 0);
+  CUresult result = own_driver_.cuDevicePrimaryCtxRetain(context, 0);
+  // The anchor answers with the error of its domain once that has fallen, and does no work anyway.
+  if (result != CUDA_SUCCESS && primary_seen_.load() != 0 && !is_plain()) {
+    *context = reinterpret_cast<CUcontext>(primary_seen_.load());
+    result = CUDA_SUCCESS;
+  }
   if (result == CUDA_SUCCESS) know_primary(*context);
   if (result == CUDA_SUCCESS && is_first) note_cost(page_->own_driver_mib, free_before);
   return result;

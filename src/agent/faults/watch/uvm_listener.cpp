@@ -83,7 +83,9 @@ Status UvmListener::try_to_attach() {
 }
 
 bool UvmListener::is_known(int remote_number) const {
-  const bool is_attached = std::ranges::count(attachments_, remote_number, &Attachment::number) != 0;
+  const bool is_attached = std::ranges::any_of(attachments_, [&](const Attachment& each) {
+    return each.number == remote_number && each.look == look_;
+  });
   return is_attached || no_va_spaces_.contains(remote_number);
 }
 
@@ -99,8 +101,20 @@ void UvmListener::forget_gone(const std::vector<int>& numbers) {
   }
 }
 
+/// The number may have been another opening's until now. What waits in that one's queue is told first.
+void UvmListener::forget_before(const Attachment& newest) {
+  for (auto next = attachments_.begin(); next != attachments_.end();) {
+    const auto each = next++;
+    if (each->number != newest.number || &*each == &newest) continue;
+    drain(*each);
+    attachments_.erase(each);
+  }
+}
+
 void UvmListener::look_again() {
   if (!attached()) return;  // a process that is not attached is looked at again and again
+  ++look_;
+  no_va_spaces_.clear();
   scan_.begin_again();
   if (const Status done = look_on(); !done) return end(done.error());
   if (distrust_) end(*distrust_);
@@ -146,7 +160,8 @@ Status UvmListener::attach(int remote_number) {
   if (!queue && queue.error().code == ErrorCode::Unsupported) no_va_spaces_.insert(remote_number);
   if (!queue && queue.error().code == ErrorCode::Unsupported) return {};
   if (!queue) return propagate(queue);
-  Attachment& attachment = attachments_.emplace_back(Attachment{std::move(*queue), remote_number, 0, 0, {}});
+  Attachment& attachment =
+      attachments_.emplace_back(Attachment{std::move(*queue), remote_number, look_, 0, 0, {}});
   Result<os::Watch> readable = loop_.watch_readable(attachment.queue.fd().get(), [this, &attachment] {
     drain(attachment);
     if (distrust_) end(*distrust_);
@@ -156,6 +171,7 @@ Status UvmListener::attach(int remote_number) {
     return propagate(readable);
   }
   attachment.readable = std::move(*readable);
+  forget_before(attachment);
   if (attachments_.size() == 1 && options_.on_attached) options_.on_attached();
   return {};
 }

@@ -62,8 +62,9 @@ class UvmListener {
   bool attached() const { return !attachments_.empty(); }
   /// Returns to how many VA spaces it is attached.
   std::size_t attachments() const { return attachments_.size(); }
-  /// The target may have more VA spaces by now: it has several drivers, each with its own. Those are attached
-  /// to as well, up to a number, beyond which the oldest ones are let go.
+  /// The target may have other VA spaces by now: it has several drivers, each with its own, and one that came
+  /// may have the descriptor's number of one that has gone. So all are attached to anew, up to a number,
+  /// beyond which the oldest ones are let go. An event of this moment may be told twice.
   void look_again();
   /// Listens to page faults too from now on, as with UvmListenerOptions::page_faults.
   Status listen_to_page_faults();
@@ -80,6 +81,7 @@ class UvmListener {
   struct Attachment {
     UvmQueue queue;
     int number = -1;            ///< number of the target's descriptor
+    std::uint64_t look = 0;     ///< the look that found it
     std::uint64_t dropped = 0;  ///< dropped events as counted so far
     std::uint64_t dropped_dangers = 0;
     os::Watch readable;
@@ -91,6 +93,7 @@ class UvmListener {
   bool is_large_and_as_it_was();
   bool is_known(int remote_number) const;
   void forget_gone(const std::vector<int>& numbers);
+  void forget_before(const Attachment& newest);
   Status attach(int remote_number);
   Status retry_later();
   void retry();
@@ -124,6 +127,7 @@ class UvmListener {
   os::DescriptorCount count_;          ///< count as that scan began
   bool was_late_ = false;              ///< the last look: it is to be made again
   std::list<Attachment> attachments_;  ///< the oldest one first
+  std::uint64_t look_ = 0;             ///< counts up when the target may have others under the same numbers
   std::set<int> no_va_spaces_;         ///< descriptors of the target that have turned out to be none
 };
 
