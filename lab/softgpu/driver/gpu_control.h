@@ -43,7 +43,8 @@ class GpuControl final : public ExecutionControl {
   void wait_until_halted(const DomainHold& hold);
   /// Waits for the fault, for a kernel that an exception has halted. True: this process had the first
   /// exception and has completed its own dump, the domain is held on, and its kernel counts as done: on an
-  /// H100 its next call said CUDA_SUCCESS. Others stood still.
+  /// H100 its next call said CUDA_SUCCESS (results/h100/parking-unnamed.json). Others stood still
+  /// (results/h100/parking-second.json).
   bool outlives_own_dump();
   /// The error that ended this process's GPU work, once it shows; CUDA_SUCCESS before.
   CUresult sticky_error() const;

@@ -30,8 +30,9 @@ constexpr Milliseconds begin_limit{2'000};
 /// others go on after 4 s.
 constexpr Milliseconds never_begins_after{4'000};
 /// The same was seen after any other exception where 62 or 63 instances were left behind, and the server
-/// stood still for 33 to 36 s (H200, results/h200/spare-guarded-2.json, spare-alone.json). Kernels that come
-/// later may keep a client from its dump for as long as the driver waits, so this is well beyond that.
+/// stood still for 33 to 36 s (H200, results/h200/spare-guarded-2.json, results/h200/spare-alone.json).
+/// Kernels that come later may keep a client from its dump for as long as the driver waits, so this is well
+/// beyond that.
 constexpr Milliseconds never_begins_after_others{12'000};
 /// Limit for those that have not opened the GPU yet, as far as we know.
 constexpr Milliseconds begin_limit_of_beginners{300};
