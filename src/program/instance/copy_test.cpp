@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -192,6 +193,27 @@ TEST_F(Copy, TheSignalStaysThePrograms) {
   ASSERT_EQ(::raise(Threads::signal()), 0);
   EXPECT_EQ(programs_signals, 1);
   ::signal(Threads::signal(), SIG_DFL);
+}
+
+/// setuid() waits for an answer from each thread of the process, also from one that is being ended.
+TEST_F(Copy, AProgramMayBecomeSomebodyWhileThreadsAreEnded) {
+  std::atomic<bool> is_over{false};
+  std::atomic<int> changes{0};
+  std::thread changer([&] {
+    while (!is_over.load()) {
+      EXPECT_EQ(::setuid(::getuid()), 0);
+      changes.fetch_add(1);
+      std::this_thread::sleep_for(std::chrono::microseconds(200));  // others need the C library's locks, too
+    }
+  });
+  for (int round = 0; round < 30; ++round) {
+    const auto copy = load();
+    begin(*copy);
+    EXPECT_TRUE(copy->throw_away().is_gone);
+  }
+  is_over.store(true);
+  changer.join();
+  EXPECT_GT(changes.load(), 0);
 }
 
 TEST_F(Copy, ANumberThatIsAnotherFilesByNowStaysOpen) {

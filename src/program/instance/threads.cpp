@@ -3,11 +3,14 @@
 
 #include <signal.h>
 #include <sys/syscall.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstdint>
+#include <cstring>
 #include <thread>
 
 #include "ground/os/memory.h"
@@ -21,6 +24,15 @@ constinit thread_local CopyThread* own = nullptr;
 struct sigaction before {};
 constinit std::mutex throwing;
 
+/// True in a handler of the C library's own signals: somebody waits for the thread to answer one (setuid() of
+/// any thread waits for all). The C library has them blocked there, and nowhere else while a thread works.
+bool answers_the_c_library(const void* context) {
+  constexpr int setxid = 33;  // SIGSETXID in glibc's internals; SIGCANCEL is 32
+  std::uint64_t blocked = 0;  // the kernel's form, since the C library's calls leave its own signals out
+  std::memcpy(&blocked, &static_cast<const ucontext_t*>(context)->uc_sigmask, sizeof blocked);
+  return (blocked >> (setxid - 1) & 1) != 0;
+}
+
 void take_back(int number, siginfo_t* info, void* context) {
   CopyThread* const thread = own;
   if (thread == nullptr || !thread->must_end.load()) {
@@ -32,6 +44,7 @@ void take_back(int number, siginfo_t* info, void* context) {
     return;
   }
   if (!thread->is_inside.load() || thread->held.load() != 0) return;  // the thread looks itself as it leaves
+  if (answers_the_c_library(context)) return;                         // the signal comes again soon
   __builtin_longjmp(thread->beginning, 1);
 }
 
