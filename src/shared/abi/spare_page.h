@@ -10,6 +10,8 @@
 #include <string>
 #include <string_view>
 
+#include "shared/abi/rest_level.h"
+
 namespace firebreak::abi {
 
 inline constexpr const char* spare_page_name = "firebreak-spare";
@@ -58,14 +60,6 @@ enum class MovePart : std::uint32_t {
               ///< none
 };
 inline constexpr std::size_t move_parts = 5;
-
-/// How far a program has given up its GPU (docs/how/rest.md).
-enum class RestLevel : std::uint32_t {
-  Awake,            ///< it works
-  Still,            ///< no call of the program's comes to the driver, and all of its work has ended
-  WithoutContexts,  ///< likewise, and it has no driver; its memory stays on the GPU
-  WithoutMemory,    ///< likewise, and the content of its memory lies in the host's
-};
 
 /// The parts of a way to rest, and of the way back; in this order.
 enum class RestPart : std::uint32_t {
