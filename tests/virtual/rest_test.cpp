@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 
 #include <atomic>
+#include <cstddef>
 #include <filesystem>
 #include <fstream>
 #include <random>
@@ -18,6 +19,10 @@ namespace {
 
 using abi::RestLevel;
 using testing::HasSubstr;
+
+// tests/hardware/rest_criu.sh reads them there.
+static_assert(offsetof(SparePage, asked_to_rest) == 1368 && offsetof(SparePage, answered_rest) == 1372 &&
+              offsetof(SparePage, rest) == 1376 && offsetof(SparePage, wake) == 28);
 
 class Rest : public Spare {
  protected:
