@@ -146,17 +146,6 @@ Result<Mapping> Mapping::anonymous(std::size_t size_bytes) {
   return Mapping(address, size_bytes);
 }
 
-Result<Mapping> Mapping::of_this_process(std::size_t size_bytes) {
-  void* const address = ::mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE,
-                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (address == MAP_FAILED)
-    return fail(ErrorCode::ResourceExhausted,
-                "there is no room for " + std::to_string(size_bytes >> 20U) + " MiB in this process");
-  (void)::madvise(address, size_bytes, MADV_HUGEPAGE);
-  (void)::madvise(address, size_bytes, MADV_DONTFORK);
-  return Mapping(address, size_bytes);
-}
-
 Result<Mapping> Mapping::placeholder(std::uint64_t address, std::size_t size_bytes) {
   void* const wanted = reinterpret_cast<void*>(address);
   void* const got = ::mmap(wanted, size_bytes, PROT_NONE,

@@ -75,9 +75,6 @@ class Mapping {
                                  std::size_t offset = 0);
   /// Zeroed memory of our own that children of fork and the kernel see as well; page aligned.
   static Result<Mapping> anonymous(std::size_t size_bytes);
-  /// Zeroed memory of this process alone, which its children do not get, in large pages where Linux has
-  /// some. Memory is taken where it is first written. ResourceExhausted: there is no room for it.
-  static Result<Mapping> of_this_process(std::size_t size_bytes);
   /// Exactly those addresses, whole pages, kept from everybody: nobody can read or write them. Unavailable:
   /// Linux gives other addresses instead.
   static Result<Mapping> placeholder(std::uint64_t address, std::size_t size_bytes);

@@ -2,6 +2,7 @@
 #include "ground/os/memory_left.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -32,6 +33,21 @@ std::string beginning_of(const std::string& path) {
 }
 
 }  // namespace
+
+Result<OwnMemory> OwnMemory::of(std::size_t size_bytes) {
+  void* const address =
+      ::mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (address == MAP_FAILED)
+    return fail(ErrorCode::ResourceExhausted,
+                "there is no room for " + std::to_string(size_bytes >> 20U) + " MiB in this process");
+  (void)::madvise(address, size_bytes, MADV_HUGEPAGE);
+  (void)::madvise(address, size_bytes, MADV_DONTFORK);
+  return OwnMemory(static_cast<std::byte*>(address), size_bytes);
+}
+
+OwnMemory::~OwnMemory() {
+  if (begin_ != nullptr) ::munmap(begin_, size_bytes_);
+}
 
 std::optional<std::uint64_t> available_in(std::string_view meminfo) {
   constexpr std::string_view name = "MemAvailable:";

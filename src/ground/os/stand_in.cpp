@@ -37,14 +37,17 @@ std::string ask_for_name(int number, Ask ask) {
 
 }  // namespace
 
-Result<Fd> stand_in_for_descriptor(int number) {
+Result<QuietSocket> make_quiet_socket() {
   std::array<int, 2> ends{-1, -1};
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0)
     return fail_errno("make a pair of sockets", errno);
-  const Fd first(ends[0]);
-  Fd second(ends[1]);
-  if (::dup3(first.get(), number, O_CLOEXEC) < 0) return fail_errno("put a socket in a place", errno);
-  return second;
+  return QuietSocket{Fd(ends[0]), Fd(ends[1])};
+}
+
+Status stand_in_for_descriptor(const QuietSocket& socket, int number) {
+  return ::dup3(socket.quiet.get(), number, O_CLOEXEC) < 0
+             ? Status(fail_errno("put a socket in a place", errno))
+             : Status();
 }
 
 Status stand_in_for_region(AddressRange range) {

@@ -14,9 +14,14 @@
 
 namespace firebreak::os {
 
-/// What was behind the number is closed; a socket is behind it, whose other end is the answer: for as long as
-/// that is there nobody finds the first one hung up.
-Result<Fd> stand_in_for_descriptor(int number);
+/// A socket from which nothing comes. For as long as its other end is there nobody finds it hung up.
+struct QuietSocket {
+  Fd quiet;
+  Fd other_end;
+};
+Result<QuietSocket> make_quiet_socket();
+/// What was behind the number is closed, and the socket is behind it.
+Status stand_in_for_descriptor(const QuietSocket& socket, int number);
 
 /// Memory of zeros, of this process alone, lies there instead of what was mapped.
 Status stand_in_for_region(AddressRange range);

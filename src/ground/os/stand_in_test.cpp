@@ -22,8 +22,9 @@ TEST(StandIn, ADescriptorIsClosedAndNothingComesFromItsNumber) {
   ASSERT_EQ(::pipe(pipe.data()), 0);
   const Fd reader(pipe[0]);
   const Fd writer(pipe[1]);
-  const auto other_end = stand_in_for_descriptor(reader.get());
-  ASSERT_TRUE(other_end);
+  const auto socket = make_quiet_socket();
+  ASSERT_TRUE(socket);
+  ASSERT_TRUE(stand_in_for_descriptor(*socket, reader.get()));
   pollfd broken{writer.get(), POLLOUT, 0};
   EXPECT_EQ(::poll(&broken, 1, 0), 1);
   EXPECT_NE(broken.revents & POLLERR, 0) << "somebody still has the pipe's other end";

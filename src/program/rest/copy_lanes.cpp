@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "ground/os/memory.h"
 #include "ground/os/memory_left.h"
 
 namespace firebreak::rest {

@@ -5,8 +5,6 @@
 #include <string>
 #include <utility>
 
-#include "ground/os/memory_left.h"
-
 namespace firebreak::rest {
 
 std::uint64_t left_for_others_bytes(std::uint64_t left_bytes) {
@@ -29,7 +27,7 @@ Result<HostContent> HostContent::of(const std::vector<Area>& areas) {
   if (const Status room = check_room(content.size_bytes_, os::memory_left_bytes()); !room)
     return propagate(room);
   for (const Area& area : areas) {
-    auto memory = os::Mapping::of_this_process(area.size_bytes);
+    auto memory = os::OwnMemory::of(area.size_bytes);
     if (!memory) return propagate(memory);
     content.all_.push_back({area, std::move(*memory)});
   }
@@ -41,7 +39,7 @@ std::vector<Chunk> HostContent::chunks(std::size_t size_bytes_max) const {
   for (const Kept& each : all_) {
     for (std::uint64_t at = 0; at < each.area.size_bytes; at += size_bytes_max) {
       const std::size_t size = std::min<std::uint64_t>(size_bytes_max, each.area.size_bytes - at);
-      all.push_back({each.area.begin + at, each.memory.bytes().data() + at, size});
+      all.push_back({each.area.begin + at, each.memory.begin() + at, size});
     }
   }
   return all;

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "ground/base/result.h"
-#include "ground/os/memory.h"
+#include "ground/os/memory_left.h"
 
 namespace firebreak::rest {
 
@@ -46,7 +46,7 @@ class HostContent {
  private:
   struct Kept {
     Area area;
-    os::Mapping memory;
+    os::OwnMemory memory;
   };
   std::vector<Kept> all_;
   std::uint64_t size_bytes_ = 0;

@@ -7,6 +7,8 @@
 
 #include <cstring>
 
+#include "ground/os/memory.h"
+
 namespace firebreak::rest {
 namespace {
 

@@ -2,10 +2,8 @@
 #include "program/rest/own_driver.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "ground/os/memory.h"
-#include "ground/os/stand_in.h"
 
 namespace firebreak::rest {
 namespace {
@@ -41,19 +39,16 @@ const char* why_not_told_apart() {
   return has_nvml ? "NVML has devices open in it" : nullptr;
 }
 
-StandIns replace_own_driver(const std::set<int>& kept, const std::string& pipe_directory) {
-  StandIns all;
+Replaced replace_own_driver(const os::QuietSocket& socket, const std::set<int>& kept,
+                            const std::string& pipe_directory) {
+  Replaced all;
   for (const auto& [number, name] : os::named_descriptors()) {
     bool is_its = is_of_gpu(name) && !kept.contains(number);
     if (name.starts_with("socket:")) {
       const os::SocketNames names = os::socket_names(number);
       is_its = is_of_mps(names.name, names.peer, pipe_directory);
     }
-    if (!is_its) continue;
-    auto other_end = os::stand_in_for_descriptor(number);
-    if (!other_end) continue;
-    all.other_ends.push_back(std::move(*other_end));
-    ++all.descriptors;
+    if (is_its && os::stand_in_for_descriptor(socket, number)) ++all.descriptors;
   }
   for (const os::NamedRegion& region : os::named_regions())
     if (is_of_gpu(region.name) && os::stand_in_for_region(region.range)) ++all.mappings;

@@ -6,9 +6,8 @@
 #include <set>
 #include <string>
 #include <string_view>
-#include <vector>
 
-#include "ground/os/fd.h"
+#include "ground/os/stand_in.h"
 
 namespace firebreak::rest {
 
@@ -20,15 +19,15 @@ bool is_of_mps(std::string_view name, std::string_view peer, const std::string& 
 /// Why the program's own driver cannot be told from others here; null: it can.
 const char* why_not_told_apart();
 
-/// The other ends of what lies in the places; they are kept for as long as those may be used.
-struct StandIns {
-  std::vector<os::Fd> other_ends;
+struct Replaced {
   std::size_t descriptors = 0;
   std::size_t mappings = 0;
 };
 
-/// No driver but the program's own is there. `kept`: descriptors of memory that stays on the GPU. What cannot
-/// be replaced stays as it is.
-StandIns replace_own_driver(const std::set<int>& kept, const std::string& pipe_directory);
+/// No driver but the program's own is there. `socket` comes to lie in the places, where that driver uses it
+/// for as long as the process lives. `kept`: descriptors of memory that stays on the GPU. What cannot be
+/// replaced stays as it is.
+Replaced replace_own_driver(const os::QuietSocket& socket, const std::set<int>& kept,
+                            const std::string& pipe_directory);
 
 }  // namespace firebreak::rest

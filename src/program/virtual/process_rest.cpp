@@ -12,12 +12,12 @@ namespace firebreak::virtual_driver {
 using abi::RestLevel;
 using abi::RestPart;
 
-/// What is kept while there is no driver.
+/// What is kept while there is no driver; the socket for good.
 struct VirtualProcess::AtRest {
   std::string domain;                        ///< where it worked
   std::optional<rest::HostContent> content;  ///< empty: its memory is on the GPU
   std::vector<std::vector<char>> variables;  ///< in the order of each_variable_in()
-  rest::StandIns stand_ins;
+  std::optional<os::QuietSocket> in_places;  ///< of what the own driver had
 };
 
 namespace {
@@ -130,6 +130,7 @@ std::string VirtualProcess::leave_gpu(RestLevel wanted) {
     note_rest_part(RestPart::Save);
     // From here on nothing fails.
     kept->domain = from.pipe_directory();
+    if (at_rest_ != nullptr) kept->in_places = std::move(at_rest_->in_places);
     at_rest_ = kept;
     note_rest(wanted);
     page_->rest_host_bytes.store(kept->content ? kept->content->size_bytes() : 0);
@@ -203,7 +204,9 @@ void VirtualProcess::give_back_all(RestLevel wanted) {
   memory_.add_descriptors(&kept);
   mappings_.add_descriptors(&kept);
   const std::string pipes = os::environment_variable("CUDA_MPS_PIPE_DIRECTORY").value_or("/tmp/nvidia-mps");
-  at_rest_->stand_ins = rest::replace_own_driver(kept, pipes);
+  if (auto socket = os::make_quiet_socket(); socket && !at_rest_->in_places)
+    at_rest_->in_places.emplace(std::move(*socket));
+  if (at_rest_->in_places) (void)rest::replace_own_driver(*at_rest_->in_places, kept, pipes);
 }
 
 // ---- And back ----
@@ -242,7 +245,8 @@ std::string VirtualProcess::wake_up_in(const std::string& domain) {
     give_back(to);
     return why;
   }
-  at_rest_ = nullptr;  // takes its time, and the program works again
+  at_rest_->content.reset();  // takes its time, and the program works again
+  at_rest_->variables.clear();
   wake_keeper();
   return {};
 }
