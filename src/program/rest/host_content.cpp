@@ -21,15 +21,15 @@ Status check_room(std::uint64_t wanted_bytes, std::optional<std::uint64_t> left_
                                                 std::to_string(*left_bytes >> 20U) + " are left");
 }
 
-Result<HostContent> HostContent::of(const std::vector<Area>& areas) {
+Result<HostContent> HostContent::of(const std::vector<GpuRange>& ranges) {
   HostContent content;
-  for (const Area& area : areas) content.size_bytes_ += area.size_bytes;
+  for (const GpuRange& range : ranges) content.size_bytes_ += range.size_bytes;
   if (const Status room = check_room(content.size_bytes_, os::memory_left_bytes()); !room)
     return propagate(room);
-  for (const Area& area : areas) {
-    auto memory = os::OwnMemory::of(area.size_bytes);
+  for (const GpuRange& range : ranges) {
+    auto memory = os::OwnMemory::of(range.size_bytes);
     if (!memory) return propagate(memory);
-    content.all_.push_back({area, std::move(*memory)});
+    content.all_.push_back({range, std::move(*memory)});
   }
   return content;
 }
@@ -37,9 +37,9 @@ Result<HostContent> HostContent::of(const std::vector<Area>& areas) {
 std::vector<Chunk> HostContent::chunks(std::size_t size_bytes_max) const {
   std::vector<Chunk> all;
   for (const Kept& each : all_) {
-    for (std::uint64_t at = 0; at < each.area.size_bytes; at += size_bytes_max) {
-      const std::size_t size = std::min<std::uint64_t>(size_bytes_max, each.area.size_bytes - at);
-      all.push_back({each.area.begin + at, each.memory.begin() + at, size});
+    for (std::uint64_t at = 0; at < each.range.size_bytes; at += size_bytes_max) {
+      const std::size_t size = std::min<std::uint64_t>(size_bytes_max, each.range.size_bytes - at);
+      all.push_back({each.range.begin + at, each.memory.begin() + at, size});
     }
   }
   return all;

@@ -14,12 +14,12 @@
 namespace firebreak::rest {
 
 /// A part of the GPU's addresses.
-struct Area {
+struct GpuRange {
   std::uint64_t begin = 0;
   std::uint64_t size_bytes = 0;
 };
 
-/// A part of an area, with its place in the host's memory.
+/// A part of a range, with its place in the host's memory.
 struct Chunk {
   std::uint64_t on_gpu = 0;
   std::byte* on_host = nullptr;
@@ -37,15 +37,15 @@ Status check_room(std::uint64_t wanted_bytes, std::optional<std::uint64_t> left_
 class HostContent {
  public:
   /// ResourceExhausted: the host has not enough memory for all of that.
-  static Result<HostContent> of(const std::vector<Area>& areas);
+  static Result<HostContent> of(const std::vector<GpuRange>& ranges);
 
   std::uint64_t size_bytes() const { return size_bytes_; }
-  /// All of it, in the order of the areas, in parts of at most so many bytes.
+  /// All of it, in the order of the ranges, in parts of at most so many bytes.
   std::vector<Chunk> chunks(std::size_t size_bytes_max) const;
 
  private:
   struct Kept {
-    Area area;
+    GpuRange range;
     os::OwnMemory memory;
   };
   std::vector<Kept> all_;

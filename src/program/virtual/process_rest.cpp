@@ -163,11 +163,11 @@ std::string VirtualProcess::save_memory(const Instance& from, AtRest& kept) {
   from.driver().cuCtxSetCurrent(from.primary());
   CUresult done = mappings_.show(from, &ranges);
   forget_current(from);
-  std::vector<rest::Area> areas;
-  for (const WindowMemory::Range& each : ranges) areas.push_back({each.begin, each.size_bytes});
+  std::vector<rest::GpuRange> places;
+  for (const WindowMemory::Range& each : ranges) places.push_back({each.begin, each.size_bytes});
   std::string why;
   if (done == CUDA_SUCCESS) {
-    auto content = rest::HostContent::of(areas);
+    auto content = rest::HostContent::of(places);
     if (!content) why = content.error().message;
     const auto start_thread = [&from](std::function<void()> run) {
       return from.start_thread(std::move(run));
