@@ -183,11 +183,12 @@ TEST_P(RestBesideFaults, WhoIsAskedToLeaveMeanwhileHasLeft) {
   EXPECT_EQ(program->tell("step"), CUDA_SUCCESS);
 }
 
+/// What it has registered before it came to the GPU calls the driver at the very end.
 TEST_P(RestBesideFaults, AProgramThatEndsWhileItRestsEnds) {
-  const auto program = start_with_spare();
+  const auto program = start_with_spare("use_until_the_end");
+  EXPECT_EQ(program->tell("init"), CUDA_SUCCESS);
   Page page(program->pid());
   ASSERT_TRUE(page.is(SpareState::Protected)) << page.reason();
-  EXPECT_EQ(program->tell("use_until_the_end"), CUDA_SUCCESS);
   ASSERT_EQ(go_to(page, GetParam()), "");
   program->send("exit");
   const auto ended = program->wait_for_end();
@@ -277,9 +278,10 @@ TEST_F(Rest, WhoIsUnprotectedIsRefused) {
 }
 
 TEST_F(Rest, WhoHasNoSpareIsRefusedAndMayBeStill) {
-  for (const char* const name : {"a", "anchor"}) start_mps(name);
-  const auto program = start_again();
+  const auto program = start_with_spare();
   Page page(program->pid());
+  ASSERT_TRUE(page.is(SpareState::Protected)) << page.reason();
+  page.set_rule(1, abi::DomainRule::Closed);
   ASSERT_TRUE(page.is(SpareState::Unprotected));
   EXPECT_THAT(go_to(page, RestLevel::WithoutContexts), HasSubstr("it is unprotected: "));
   EXPECT_EQ(page->rest.load(), RestLevel::Awake);
@@ -292,7 +294,6 @@ TEST_F(Rest, WhoCapturesIsRefused) {
   const auto program = start_with_spare();
   Page page(program->pid());
   ASSERT_TRUE(page.is(SpareState::Protected)) << page.reason();
-  EXPECT_EQ(program->tell("graph_init"), CUDA_SUCCESS);
   EXPECT_EQ(program->tell("graph_begin"), CUDA_SUCCESS);
   EXPECT_EQ(go_to(page, RestLevel::WithoutMemory), "it captures a graph");
   EXPECT_EQ(program->tell("graph_end"), CUDA_SUCCESS);
@@ -317,10 +318,15 @@ TEST_F(Rest, WithoutRoomOnTheHostItIsRefusedAndGoesOn) {
   const auto model = start_plain("model");
   Page page(program->pid());
   step(*program, *model);
+  EXPECT_EQ(program->tell("allocate_many 20"), CUDA_SUCCESS);
   ASSERT_TRUE(page.is(SpareState::Protected)) << page.reason();
+  std::ifstream statm("/proc/" + std::to_string(program->pid()) + "/statm");
+  std::uint64_t pages = 0;
+  statm >> pages;
+  constexpr std::uint64_t enough_for_a_thread = std::uint64_t{20} << 20U;
   rlimit before{};
   ASSERT_EQ(::prlimit(program->pid(), RLIMIT_AS, nullptr, &before), 0);
-  const rlimit none{4096, before.rlim_max};
+  const rlimit none{pages * os::page_size() + enough_for_a_thread, before.rlim_max};
   ASSERT_EQ(::prlimit(program->pid(), RLIMIT_AS, &none, nullptr), 0);
   EXPECT_THAT(go_to(page, RestLevel::WithoutMemory), HasSubstr("there is no room for"));
   ASSERT_EQ(::prlimit(program->pid(), RLIMIT_AS, &before, nullptr), 0);
@@ -403,6 +409,7 @@ TEST_P(RestRandom, ProgramsSeeTheSameWithRests) {
   std::thread operating([&] {
     std::mt19937_64 random(first);
     while (!is_done.load()) {
+      (void)page.is(SpareState::Protected);  // it works meanwhile
       const auto wanted = static_cast<RestLevel>(1 + random() % 3);
       const bool is_there = go_to(page, wanted).empty();
       if (is_there && wanted != RestLevel::Still) ++rests;
