@@ -190,6 +190,7 @@ void Agent::on_message(Connection& connection, abi::Message message, std::vector
             answers_.give(connection, {});
           },
           [&](const abi::HandOver& request) { answers_.give(connection, joins_.hand_over(request)); },
+          [&](const abi::Rest& request) { resting_.ask(connection, request); },
           [&](const abi::Shutdown& request) { shutdown_.ask(connection, request); },
           [&](const abi::GpuRecovered& request) { answers_.give(connection, recover_gpu(request.gpu)); },
           [&](const auto&) { connection.answer(abi::Refused{"that is the agent's to say"}); },
@@ -319,6 +320,7 @@ void Agent::on_exit(pid_t pid) {
     recent_faults_.note_end(pid, domain_left_by(*process));
   deaths_.on_exit(pid);
   parking_.on_exit(pid);
+  resting_.on_exit(pid);
   spares_.on_exit(pid);
 }
 

@@ -23,6 +23,7 @@
 #include "agent/pairs/pairs.h"
 #include "agent/parking/parking.h"
 #include "agent/parking/spares.h"
+#include "agent/resting/resting.h"
 #include "agent/service/shelf_queue.h"
 #include "agent/settings/options.h"
 #include "agent/tenants/answers.h"
@@ -180,6 +181,8 @@ class Agent final : private ServerHandler {
       {[this](const std::string& domain) { return parking_.is_to_fall(domain); },
        [this](pid_t pid, const std::string& domain, const std::string& took) { on_moved(pid, domain, took); },
        [this](pid_t pid, const SpareReport& now) { tell_spare(pid, now); }}};
+  Resting resting_{{loop_, server_, tenants_, processes_, spares_, answers_, teller_},
+                   [this](pid_t pid) { holder_.look(pid); }};
   ApartStarter starter_{loop_, manager_};
   Parking parking_{
       {options_, loop_, kernel_, starter_, domains_, clock_, tenants_, processes_, teller_, spares_},

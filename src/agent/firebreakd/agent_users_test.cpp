@@ -50,6 +50,8 @@ TEST_F(Users, NothingThatOneAsksChangesAnothersTenant) {
       abi::EndTenant{"llm"},
       abi::Inject{"llm", "trap"},
       abi::HandOver{"llm"},
+      abi::Rest{"llm", abi::RestLevel::WithoutMemory},
+      abi::Rest{"llm", abi::RestLevel::Awake},
       abi::Shutdown{true},
       abi::GpuRecovered{"0"},
       // Messages that only the agent sends.

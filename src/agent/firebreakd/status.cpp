@@ -59,9 +59,14 @@ nlohmann::json describe_guard(const Tenant& tenant, const Detectors& detectors, 
 nlohmann::json describe_spare(const Tenant& tenant, const Spares& spares) {
   const auto report = spares.report_of(tenant.active.pid);
   if (!report) return nullptr;
-  return {{"state", to_string(report->state)},        {"reason", report->reason},
-          {"domain", report->spare_domain},           {"moves", report->moves},
-          {"gpu_memory_mib", report->gpu_memory_mib}, {"redone", report->redone}};
+  return {{"state", to_string(report->state)},
+          {"reason", report->reason},
+          {"domain", report->spare_domain},
+          {"moves", report->moves},
+          {"gpu_memory_mib", report->gpu_memory_mib},
+          {"redone", report->redone},
+          {"rest", abi::to_string(report->rest)},
+          {"rest_host_bytes", report->rest_host_bytes}};
 }
 
 const char* state_of(const hold::Held& held, bool lives) {

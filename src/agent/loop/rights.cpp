@@ -53,6 +53,10 @@ Row row_of(const abi::Message& request) {
                         [](const abi::HandOver& of) {
                           return Row{Need::Owner, of.tenant, "hand_over"};
                         },
+                        [](const abi::Rest& of) {
+                          const bool is_back = of.level == abi::RestLevel::Awake;
+                          return Row{Need::Owner, of.tenant, is_back ? "resume" : "suspend"};
+                        },
                         // The answer is about the process that asks, by its number.
                         [](const abi::GiveCoreDumpPipe&) { return Row{Need::Nothing}; },
                         [](const abi::CoreDumpMode&) { return Row{Need::Nothing}; },

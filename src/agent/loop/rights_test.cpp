@@ -39,6 +39,7 @@ std::vector<std::pair<abi::Message, Need>> all_requests() {
           {abi::EndTenant{"llm"}, Need::Owner},
           {abi::Inject{"llm", "trap"}, Need::Owner},
           {abi::HandOver{"llm"}, Need::Owner},
+          {abi::Rest{"llm"}, Need::Owner},
           {abi::GiveCoreDumpPipe{}, Need::Nothing},
           {abi::CoreDumpMode{}, Need::Nothing},
           {abi::StatusRequest{}, Need::Nothing},

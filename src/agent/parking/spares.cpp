@@ -98,6 +98,29 @@ void SpareView::ask_to_leave() const {
   wake();
 }
 
+abi::RestLevel SpareView::level(const std::atomic<abi::RestLevel>& said) {
+  const abi::RestLevel is = said.load(std::memory_order_acquire);
+  return is <= abi::RestLevel::WithoutMemory ? is : abi::RestLevel::Awake;
+}
+
+std::uint32_t SpareView::ask_to_rest(abi::RestLevel wanted) const {
+  const std::uint32_t question = abi::next_rest_question(page().asked_to_rest.load(), wanted);
+  page().asked_to_rest.store(question, std::memory_order_release);
+  wake();
+  return question;
+}
+
+std::string SpareView::last_rest() const {
+  const auto ms = [&](abi::RestPart part) {
+    return static_cast<double>(page().rest_us[static_cast<std::size_t>(part)].load()) / 1e3;
+  };
+  if (rest() == abi::RestLevel::Awake)
+    return fmt::format("driver {:.1f} ms, memory {:.1f}, objects {:.1f}", ms(abi::RestPart::Begin),
+                       ms(abi::RestPart::Fill), ms(abi::RestPart::Objects));
+  return fmt::format("work {:.1f} ms, content {:.1f}, drivers {:.1f}", ms(abi::RestPart::Work),
+                     ms(abi::RestPart::Save), ms(abi::RestPart::Drivers));
+}
+
 void SpareView::set_rule(const std::string& pipe_directory, abi::DomainRule rule) const {
   for (std::size_t i = 0; i < page().domains.size(); ++i) {
     if (text(page().domains[i]) != pipe_directory) continue;
@@ -187,7 +210,8 @@ void Spares::look_at(pid_t pid, Followed& followed, const std::vector<Rule>& rul
   for (const Rule& each : rules) view.set_rule(each.pipe_directory, each.rule);
   const SpareReport now{
       view.state(), view.reason(),         at_.domains.with_pipe_directory(view.spare_domain()),
-      view.moves(), view.gpu_memory_mib(), view.redone()};
+      view.moves(), view.gpu_memory_mib(), view.redone(),
+      view.rest(),  view.rest_host_bytes()};
   const std::string domain = at_.domains.with_pipe_directory(view.active_domain());
   const Process* const process = at_.processes.living(pid);
   const bool has_moved = process != nullptr && process->is_known_in(domain) && process->domain() != domain;
@@ -207,6 +231,11 @@ void Spares::refresh() {
     const auto found = followed_.find(pid);
     if (found != followed_.end()) look_at(pid, found->second, now);
   }
+}
+
+const SpareView* Spares::view_of(pid_t pid) const {
+  const auto found = followed_.find(pid);
+  return found == followed_.end() || !found->second.view ? nullptr : &*found->second.view;
 }
 
 std::optional<SpareReport> Spares::report_of(pid_t pid) const {

@@ -58,6 +58,24 @@ class SpareView {
   /// True when it has been asked to leave, and has not dealt with that yet.
   bool is_asked() const { return page().asked_to_leave.load() != page().answered.load(); }
   void ask_to_leave() const;
+  /// The deepest level to which its program can go; Awake: to none.
+  abi::RestLevel deepest_rest() const { return level(page().deepest_rest); }
+  /// How far the program has given its GPU up.
+  abi::RestLevel rest() const { return level(page().rest); }
+  /// Memory of the host's that it takes, as it says.
+  std::uint64_t rest_host_bytes() const { return page().rest_host_bytes.load(); }
+  /// Why it has refused to; empty: it has not.
+  std::string rest_refusal() const { return text(page().rest_refusal); }
+  /// Returns the number of the question.
+  std::uint32_t ask_to_rest(abi::RestLevel wanted) const;
+  /// True when that question was dealt with.
+  bool is_rest_answered(std::uint32_t question) const {
+    return page().answered_rest.load(std::memory_order_acquire) == question;
+  }
+  /// True when it has been asked, by whomever, and has not dealt with that yet.
+  bool is_asked_to_rest() const { return !is_rest_answered(page().asked_to_rest.load()); }
+  /// Says in words what it took, to rest and back.
+  std::string last_rest() const;
   /// Sets the rule for the domain of that pipe directory; wakes the process where it is news.
   void set_rule(const std::string& pipe_directory, abi::DomainRule rule) const;
   /// True when that is one of its two domains.
@@ -66,6 +84,7 @@ class SpareView {
  private:
   explicit SpareView(os::Mapping mapping) : mapping_(std::move(mapping)) {}
   abi::SparePage& page() const { return *mapping_.as<abi::SparePage>(); }
+  static abi::RestLevel level(const std::atomic<abi::RestLevel>& said);
   static std::string text(const std::array<char, abi::SparePage::text_bytes>& from);
   void wake() const;
 
@@ -82,6 +101,8 @@ struct SpareReport {
   std::uint32_t moves = 0;
   std::uint64_t gpu_memory_mib = 0;  ///< memory that it costs (abi::SparePage)
   std::uint32_t redone = 0;          ///< operations, after a domain died under them
+  abi::RestLevel rest = abi::RestLevel::Awake;
+  std::uint64_t rest_host_bytes = 0;  ///< memory of the host's, while it rests
   bool operator==(const SpareReport&) const = default;
 };
 
@@ -112,6 +133,8 @@ class Spares {
   void refresh();
   /// True when it has a page.
   bool has(pid_t pid) const { return followed_.contains(pid) && followed_.at(pid).view; }
+  /// Null: it has no page. Until its process ends, or the next look.
+  const SpareView* view_of(pid_t pid) const;
   /// Empty: it has none.
   std::optional<SpareReport> report_of(pid_t pid) const;
   /// True when an instance of it is in that domain, or may be.

@@ -15,11 +15,13 @@ void add_hand_over(CLI::App& app, Action& action);
 void add_incidents(CLI::App& app, Action& action);
 void add_recovered(CLI::App& app, Action& action);
 void add_report(CLI::App& app, Action& action);
+void add_resume(CLI::App& app, Action& action);
 void add_run(CLI::App& app, Action& action);
 void add_spare_probe(CLI::App& app, Action& action);
 void add_shutdown(CLI::App& app, Action& action);
 void add_status(CLI::App& app, Action& action);
 void add_stop(CLI::App& app, Action& action);
+void add_suspend(CLI::App& app, Action& action);
 void add_top(CLI::App& app, Action& action);
 void add_watch(CLI::App& app, Action& action);
 

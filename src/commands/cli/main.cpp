@@ -21,11 +21,13 @@ int main(int argument_count, char** arguments) {
   cli::add_incidents(app, action);
   cli::add_recovered(app, action);
   cli::add_report(app, action);
+  cli::add_resume(app, action);
   cli::add_run(app, action);
   cli::add_shutdown(app, action);
   cli::add_spare_probe(app, action);
   cli::add_status(app, action);
   cli::add_stop(app, action);
+  cli::add_suspend(app, action);
   cli::add_top(app, action);
   cli::add_watch(app, action);
   if (pages::print_if_asked(app, {"firebreak", 1, platform::version()}, argument_count, arguments)) return 0;

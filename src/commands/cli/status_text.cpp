@@ -78,6 +78,10 @@ std::string spare_of(const json& tenant) {
   const std::string state = word(spare, "state");
   const std::string domain = word(spare, "domain", "");
   const std::string reason = word(spare, "reason", "");
+  const std::string rest = word(spare, "rest", "awake");
+  const auto kept_mib = spare.value("rest_host_bytes", std::uint64_t{0}) >> 20U;
+  if (rest != "awake")
+    return "rests, " + rest + (kept_mib == 0 ? "" : fmt::format(": {} MiB in the host's memory", kept_mib));
   const auto cost_mib = spare.value("gpu_memory_mib", std::uint64_t{0});
   const std::string cost = cost_mib == 0 ? "" : fmt::format(", {} MiB", cost_mib);
   if (!domain.empty()) return fmt::format("{}, in {}{}", state, domain, cost);

@@ -86,6 +86,10 @@ void Guard::follow_address_space() {
   say("the guard is off after a move: " + to_string(followed.error()));
 }
 
+void Guard::leave_address_space() {
+  if (is_on()) address_space_->leave();
+}
+
 CUresult Guard::refuse_to_share() {
   std::call_once(share_refused_, [] {
     say("memory of a guarded program cannot be shared with cuIpcGetMemHandle; run it with --guard-ipc "

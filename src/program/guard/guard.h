@@ -68,6 +68,8 @@ class Guard {
   /// The process works in another of its GPU address spaces from now on (settings.find_descriptors). Nobody
   /// gives the GPU work meanwhile, and whoever waits for that may hold what is ours.
   void follow_address_space();
+  /// It works in none until follow_address_space(): nothing of ours keeps the one that it leaves.
+  void leave_address_space();
 
   // cuMemAlloc and what goes with it (device_allocations.cpp).
   CUresult allocate(abi::GuardFunction function, CUdeviceptr* pointer, std::size_t size_bytes);

@@ -96,4 +96,10 @@ Status GuardRanges::follow() {
   return all;
 }
 
+void GuardRanges::leave() {
+  const std::lock_guard lock(books_->mutex);
+  for (const os::AddressRange& range : books_->laid.all()) (void)os::hold_range(range);
+  books_->descriptors.clear();
+}
+
 }  // namespace firebreak::guard

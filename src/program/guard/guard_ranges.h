@@ -43,6 +43,8 @@ class GuardRanges {
   /// The process works in another address space from now on: all that lies becomes that one's. What cannot be
   /// laid there is no guard range any more, and the first error is answered. In the same one nothing is done.
   Status follow();
+  /// All that lies becomes nobody's until follow(); its addresses stay kept.
+  void leave();
 
  private:
   /// The descriptors of CUDA's, by number, never closed here. An address space has two, and one of them takes

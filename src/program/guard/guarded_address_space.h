@@ -71,6 +71,8 @@ class GuardedAddressSpace {
 
   /// The process works in another of its address spaces from now on, and nothing asks the driver meanwhile.
   Status follow() { return guard_ranges_.follow(); }
+  /// It works in none until then.
+  void leave() { guard_ranges_.leave(); }
 
   /// The GPU is about to reach part of a taken or adopted range, or no longer does.
   Status open(os::AddressRange part);

@@ -42,6 +42,7 @@ Lane& Gate::own_lane() {
   for (Lane* lane = lanes.load(std::memory_order_acquire); lane != nullptr; lane = lane->next) {
     bool taken = false;
     if (!lane->has_thread.compare_exchange_strong(taken, true)) continue;
+    lane->passes_closed = false;
     return keep(lane);
   }
   auto* const made = new Lane;  // for ever: close() looks at it whenever it wants to
@@ -53,9 +54,8 @@ Lane& Gate::own_lane() {
 
 void Gate::wait_outside(Lane& lane) {
   lane.inside.store(false, std::memory_order_release);
-  while (closed_.load(std::memory_order_acquire) != 0) {
-    os::futex_wait(closed_, 1, std::nullopt);
-  }
+  for (std::uint32_t closed = 0; (closed = closed_.load(std::memory_order_acquire)) != 0;)
+    os::futex_wait(closed_, closed, std::nullopt);
 }
 
 bool Gate::is_anybody_inside() const {
@@ -67,7 +67,7 @@ bool Gate::is_anybody_inside() const {
 
 bool Gate::close(Nanoseconds longest) {
   constexpr std::chrono::microseconds look_again(20);
-  closed_.store(1, std::memory_order_seq_cst);
+  closed_.fetch_add(1, std::memory_order_seq_cst);
   if (cheap_) os::pass_process_barrier();
   const auto until = std::chrono::steady_clock::now() + longest;
   while (is_anybody_inside()) {
@@ -96,8 +96,7 @@ bool Gate::await_those_inside(Nanoseconds longest) {
 }
 
 void Gate::open() {
-  closed_.store(0, std::memory_order_release);
-  os::futex_wake(closed_);
+  if (closed_.fetch_sub(1, std::memory_order_release) == 1) os::futex_wake(closed_);
 }
 
 void Gate::begin_anew() {

@@ -15,7 +15,8 @@ namespace firebreak::virtual_driver {
 struct Lane {
   std::atomic<bool> inside{false};
   std::atomic<bool> has_thread{true};
-  std::uint32_t depth = 0;  ///< calls of that thread that are under way; its own
+  std::uint32_t depth = 0;     ///< calls of that thread that are under way; its own
+  bool passes_closed = false;  ///< its own
   std::atomic<std::uint32_t> passes{0};
   Lane* next = nullptr;
 };
@@ -35,7 +36,7 @@ class Gate {
       } else {
         lane.inside.store(true, std::memory_order_seq_cst);
       }
-      if (closed_.load(std::memory_order_seq_cst) == 0) [[likely]]
+      if (closed_.load(std::memory_order_seq_cst) == 0 || lane.passes_closed) [[likely]]
         return;
       wait_outside(lane);
     }
@@ -46,9 +47,12 @@ class Gate {
   }
 
   /// Nobody comes in any more, and those inside have left: true. False: somebody is inside still when that
-  /// time is over, and the gate is open again. The calling thread must not be inside.
+  /// time is over, and that closing is taken back. The calling thread must not be inside. Several may have it
+  /// closed at once: it opens when all have opened it.
   bool close(Nanoseconds longest);
   void open();
+  /// From now on the calling thread comes in although the gate is closed.
+  void let_this_thread_pass() { own_lane().passes_closed = true; }
 
   /// Whoever is inside now has left once, and may have come in again: true. False: not within that time. The
   /// calling thread must not be inside.

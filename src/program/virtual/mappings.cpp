@@ -196,6 +196,7 @@ CUresult Mappings::create(const Instance& active, std::size_t size_bytes, const 
   if (result != CUDA_SUCCESS) return result;
   const auto memory = std::make_shared<Memory>();
   memory->is_for_spare = *is_for_spare;
+  memory->size_bytes = *is_for_spare ? size_bytes : 0;
   if (driver.cuMemGetAllocationPropertiesFromHandle(&memory->properties, own) != CUDA_SUCCESS)
     memory->properties = *wanted;
   memory->properties.requestedHandleTypes = wanted->requestedHandleTypes;
@@ -462,6 +463,70 @@ void Mappings::forget(Slot slot) {
   for (auto& [address, mapping] : mappings_) take_slot(mapping.in, slot);
   for (auto& [handle, memory] : memories_) take_slot(memory->in, slot);
   std::erase_if(remains_, [slot](const Remains& each) { return each.slot == slot; });
+}
+
+// ---- While the program rests ----
+
+CUresult Mappings::make_all_movable(const Instance& active) {
+  const std::lock_guard lock(mutex_);
+  for (auto& [handle, memory] : memories_) {
+    const MemoryHandle* const own = of_slot(memory->in, active.slot());
+    if (own == nullptr) return no_such_memory;
+    if (memory->descriptor) continue;
+    if (const CUresult done = make_movable(*memory, *own, active); done != CUDA_SUCCESS) return done;
+  }
+  return CUDA_SUCCESS;
+}
+
+void Mappings::add_descriptors(std::set<int>* all) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [handle, memory] : memories_)
+    if (memory->descriptor) all->insert(memory->descriptor.get());
+}
+
+void Mappings::let_go() {
+  const std::lock_guard lock(mutex_);
+  for (auto& [handle, memory] : memories_) memory->descriptor = os::Fd();
+}
+
+CUresult Mappings::make_again(const Instance& to) {
+  const std::lock_guard lock(mutex_);
+  for (auto& [handle, memory] : memories_) {
+    if (memory->descriptor || !memory->in.empty()) continue;
+    const CUmemAllocationProp wanted = with_descriptor(memory->properties);
+    MemoryHandle own = 0;
+    const CUresult made = to.driver().cuMemCreate(&own, memory->size_bytes, &wanted, 0);
+    if (made != CUDA_SUCCESS) return made;
+    memory->in.emplace_back(to.slot(), own);
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult Mappings::show(const Instance& instance, std::vector<WindowMemory::Range>* all) {
+  const std::lock_guard lock(mutex_);
+  const cuda::Backend& driver = instance.driver();
+  for (auto& [handle, memory] : memories_) {
+    const MemoryHandle* const own = of_slot(memory->in, instance.slot());
+    if (own == nullptr) return no_such_memory;
+    if (memory->shown_at == 0) memory->shown_at = memory_.reserve(memory->size_bytes, 0).value_or(0);
+    if (memory->shown_at == 0) return CUDA_ERROR_OUT_OF_MEMORY;
+    CUresult done = driver.cuMemMap(memory->shown_at, memory->size_bytes, 0, *own, 0);
+    if (done != CUDA_SUCCESS) return done;
+    const CUmemAccessDesc rights{gpu, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    done = driver.cuMemSetAccess(memory->shown_at, memory->size_bytes, &rights, 1);
+    if (done != CUDA_SUCCESS) return done;
+    all->push_back({memory->shown_at, memory->size_bytes, 0});
+  }
+  return CUDA_SUCCESS;
+}
+
+void Mappings::hide(const Instance& instance, bool is_over) {
+  const std::lock_guard lock(mutex_);
+  for (auto& [handle, memory] : memories_) {
+    if (memory->shown_at == 0) continue;
+    (void)instance.driver().cuMemUnmap(memory->shown_at, memory->size_bytes);
+    if (is_over) memory_.give_back(std::exchange(memory->shown_at, 0));
+  }
 }
 
 }  // namespace firebreak::virtual_driver

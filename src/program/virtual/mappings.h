@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <span>
 #include <utility>
 #include <vector>
@@ -85,9 +86,24 @@ class Mappings {
   /// What a dead instance has is gone.
   void forget(Slot slot);
 
+  // ---- While the program rests; no call of its own comes meanwhile ----
+
+  /// As of WindowMemory.
+  CUresult make_all_movable(const Instance& active);
+  void add_descriptors(std::set<int>* all);
+  void let_go();
+  CUresult make_again(const Instance& to);
+  /// Maps each piece of memory whole in that instance, at addresses that it keeps until hide(): they are the
+  /// same each time in between.
+  CUresult show(const Instance& instance, std::vector<WindowMemory::Range>* all);
+  /// In that instance. `is_over`: the addresses are not needed any more.
+  void hide(const Instance& instance, bool is_over);
+
  private:
   struct Memory {
     MemoryHandle seen = 0;             ///< what the program calls it
+    std::size_t size_bytes = 0;        ///< 0: it is not for a spare
+    CUdeviceptr shown_at = 0;          ///< 0: nowhere
     CUmemAllocationProp properties{};  ///< as the program sees them
     bool is_for_spare = true;
     os::Fd descriptor;  ///< what others import; empty until the first one is to have it

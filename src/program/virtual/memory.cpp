@@ -315,6 +315,41 @@ void WindowMemory::forget(Slot slot) {
   std::erase_if(remains_, [slot](const Remains& each) { return each.slot == slot; });
 }
 
+std::vector<WindowMemory::Range> WindowMemory::blocks() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<Range> found;
+  for (const auto& [begin, block] : blocks_) found.push_back({begin, block.size_bytes, block.context});
+  return found;
+}
+
+CUresult WindowMemory::make_all_movable(const Instance& active) {
+  const std::lock_guard lock(mutex_);
+  for (auto& [begin, block] : blocks_)
+    if (const CUresult done = export_block(active, begin, block); done != CUDA_SUCCESS) return done;
+  return CUDA_SUCCESS;
+}
+
+void WindowMemory::add_descriptors(std::set<int>* all) const {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [begin, block] : blocks_)
+    if (block.memory) all->insert(block.memory.get());
+}
+
+void WindowMemory::let_go() {
+  const std::lock_guard lock(mutex_);
+  for (auto& [begin, block] : blocks_) block.memory = os::Fd();
+}
+
+CUresult WindowMemory::make_again(const Instance& to) {
+  const std::lock_guard lock(mutex_);
+  for (auto& [begin, block] : blocks_) {
+    if (block.memory || !block.has_it.empty()) continue;
+    if (const CUresult made = create(to.driver(), begin, block.size_bytes); made != CUDA_SUCCESS) return made;
+    block.has_it.push_back(to.slot());
+  }
+  return CUDA_SUCCESS;
+}
+
 std::uint64_t WindowMemory::size_bytes() const {
   const std::lock_guard lock(mutex_);
   std::uint64_t sum = 0;

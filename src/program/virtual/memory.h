@@ -7,6 +7,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "ground/os/fd.h"
@@ -72,6 +73,20 @@ class WindowMemory {
   void forget(Slot slot);
   /// How much there is, in bytes.
   std::uint64_t size_bytes() const;
+
+  // ---- While the program rests; no call of its own comes meanwhile ----
+
+  /// All that is mapped, whole blocks.
+  std::vector<Range> blocks() const;
+  /// From then on no block needs `active` to be imported elsewhere.
+  CUresult make_all_movable(const Instance& active);
+  /// Numbers of what others import.
+  void add_descriptors(std::set<int>* all) const;
+  /// Nobody imports it any more: it is gone where no instance has it.
+  void let_go();
+  /// Blocks that are nowhere any more are made there, with no content. What the driver answers to the first
+  /// that it does not make.
+  CUresult make_again(const Instance& to);
 
  private:
   struct Block {

@@ -34,12 +34,6 @@ bool is_mps_not_there(CUresult result) {
          result == CUDA_ERROR_MPS_SERVER_NOT_READY;
 }
 
-template <std::size_t size>
-void write_text(std::array<char, size>& into, const std::string& text) {
-  into.fill('\0');
-  std::memcpy(into.data(), text.data(), std::min(text.size(), size - 1));
-}
-
 }  // namespace
 
 VirtualProcess* process() { return only.load(std::memory_order_acquire); }
@@ -71,6 +65,7 @@ VirtualProcess::VirtualProcess(const cuda::Backend& own_driver, VirtualSettings 
   page_memory_ = std::move(*memory);
   page_mapping_ = std::move(*mapping);
   page_ = new (page_mapping_.data()) abi::SparePage;
+  page_->deepest_rest.store(abi::RestLevel::WithoutMemory);
   if (settings_.between_marks && !settings_.domains[0].empty()) given_ = std::make_unique<GivenWork>();
   for (std::size_t i = 0; i < page_->domains.size(); ++i) write_text(page_->domains[i], settings_.domains[i]);
 }
@@ -460,6 +455,11 @@ VirtualProcess::Waited VirtualProcess::synchronize(const Instance& instance) {
 
 /// Gives an instance everything that the program has.
 VirtualProcess::Completed VirtualProcess::complete(const Instance& instance) {
+  const Completed completed = bring_everything(instance);
+  return completed == Completed::Yes && aside_.load() != nullptr ? Completed::No : completed;
+}
+
+VirtualProcess::Completed VirtualProcess::bring_everything(const Instance& instance) {
   instance.driver().cuCtxSetCurrent(instance.primary());
   CUresult memory = memory_.bring_to(instance, active());
   if (memory == CUDA_SUCCESS) memory = mappings_.bring_to(instance, active());
@@ -477,7 +477,7 @@ VirtualProcess::Completed VirtualProcess::complete(const Instance& instance) {
   read_code();
   if (!find_variables(instance) || !bring_taken(instance))
     stand_aside("its code has variables that are not found in the spare");
-  return aside_.load() == nullptr ? Completed::Yes : Completed::No;
+  return Completed::Yes;
 }
 
 /// On this thread nothing is current in that instance.
@@ -538,6 +538,7 @@ void VirtualProcess::tell_lost(const std::string& with) {
 
 bool VirtualProcess::flip(Why why, std::uint32_t from) {
   const std::lock_guard lock(flipping_);
+  if (!has_a_driver()) return true;  // whoever asks once more waits
   const Instance& leaving = *active_.load();
   if (leaving.life() != from) return true;  // somebody else was faster
   const Instance* const next = spare_.load();
@@ -742,7 +743,7 @@ void VirtualProcess::leave_if_asked() {
   if (std::chrono::steady_clock::now() < next_try_) return;
   const std::uint32_t asked = page_->asked_to_leave.load(std::memory_order_acquire);
   if (asked == page_->answered.load()) return;
-  const bool is_aside = aside_.load() != nullptr;
+  const bool is_aside = aside_.load() != nullptr || !has_a_driver();  // it has left, or never will
   const Instance* const next = spare_.load();
   const bool may_go = next != nullptr && rule_of(next->pipe_directory()) == abi::DomainRule::Open;
   if (!may_go && !is_aside) return;  // one is being made, or its domain has had a fault, too
@@ -772,7 +773,7 @@ void VirtualProcess::keep() {
     is_keeping_.store(false);
     const Nanoseconds worked = std::chrono::steady_clock::now() - began;
     os::futex_wait(page_->wake, seen, look_again);
-    rest(worked);
+    pause_after(worked);
   }
 }
 
@@ -783,10 +784,11 @@ void VirtualProcess::tell_whether_behind() {
 }
 
 /// Where it was woken by news alone. The agent wakes it out of that, too.
-void VirtualProcess::rest(Nanoseconds worked) {
+void VirtualProcess::pause_after(Nanoseconds worked) {
   const std::uint32_t seen = page_->wake.load(std::memory_order_acquire);
-  if (!news_.is_any() || page_->asked_to_leave.load(std::memory_order_acquire) != page_->answered.load())
-    return;
+  const bool is_asked = page_->asked_to_leave.load(std::memory_order_acquire) != page_->answered.load() ||
+                        page_->asked_to_rest.load(std::memory_order_acquire) != page_->answered_rest.load();
+  if (!news_.is_any() || is_asked) return;
   os::futex_wait(page_->wake, seen, News::rest_after(worked));
 }
 
@@ -796,6 +798,8 @@ void VirtualProcess::look_who_it_is() {
 }
 
 void VirtualProcess::keep_once() {
+  rest_if_asked();
+  if (!has_a_driver()) return leave_if_asked();
   look_who_it_is();
   if (aside_.load() == nullptr) {
     read_code();
@@ -821,6 +825,10 @@ void VirtualProcess::end_of_program() {
   const auto until = std::chrono::steady_clock::now() + longest;
   while (mine->is_keeping_.load() && std::chrono::steady_clock::now() < until)
     std::this_thread::sleep_for(Milliseconds(1));
+  // Its other threads end where they are.
+  if (mine->rest_.load() == abi::RestLevel::Awake) return;
+  if (!mine->has_a_driver()) mine->active_.store(mine->none_.get());
+  mine->gate_.let_this_thread_pass();
 }
 
 /// The program is aside.
@@ -860,7 +868,7 @@ void VirtualProcess::tell(abi::SpareState state, const std::string& reason) {
 void VirtualProcess::tell_domains() {
   if (page_ == nullptr) return;
   const Instance* const instance = spare_.load();
-  write_text(page_->active_domain, active().pipe_directory());
+  write_text(page_->active_domain, has_a_driver() ? active().pipe_directory() : "");
   write_text(page_->spare_domain, instance == nullptr ? "" : instance->pipe_directory());
 }
 

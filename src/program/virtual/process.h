@@ -3,8 +3,10 @@
 /// which instance a call reaches, and moves the program from one to the next.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstring>
 #include <functional>
 #include <map>
 #include <memory>
@@ -57,7 +59,16 @@ struct VirtualSettings {
   /// Called in each move, once the next instance is the one that works and before any call reaches it. It may
   /// wait for nobody who calls the driver. Null: nobody wants to know.
   void (*moved)() = nullptr;
+  /// Called when the program comes to rest without a driver, before any is thrown away. Like moved().
+  void (*resting)() = nullptr;
 };
+
+/// Cut off where there is no room.
+template <std::size_t size>
+void write_text(std::array<char, size>& into, const std::string& text) {
+  into.fill('\0');
+  std::memcpy(into.data(), text.data(), std::min(text.size(), size - 1));
+}
 
 /// FIREBREAK_SPARE_TRACE=1: calls that answer an error, addresses of variables that are taken, and all that
 /// puts the program aside are written to standard error, for who develops this. 2: every call.
@@ -166,6 +177,8 @@ class VirtualProcess {
       {
         const Pass pass(gate_);
         const Instance& instance = *active_.load(std::memory_order_acquire);
+        if (instance.slot() == no_slot) [[unlikely]]
+          return CUDA_ERROR_DEINITIALIZED;  // the program ends while it rests
         life = instance.life();
         make_current(instance);
         result = act(Turn{instance, instance.driver(), instance.slot(), objects_, *this});
@@ -294,6 +307,7 @@ class VirtualProcess {
   Waited synchronize(const Instance& instance);
   enum class Completed : std::uint8_t { Yes, No, NotFromTheDead };
   Completed complete(const Instance& instance);
+  Completed bring_everything(const Instance& instance);
   void tell_lost(const std::string& with);
   std::string redo_in(const Instance& to);
   void take_up_marks();
@@ -319,7 +333,7 @@ class VirtualProcess {
   void look_who_it_is();
   void keep_once();
   void tell_whether_behind();
-  void rest(Nanoseconds worked);
+  void pause_after(Nanoseconds worked);
   void wake_keeper();
   void make_spare();
   void drop_spare();
@@ -344,6 +358,30 @@ class VirtualProcess {
   std::vector<const Instance*> take_left();
   void give_back(const Instance& instance);
   void forget(const Instance& instance);
+
+  // process_rest.cpp.
+  struct AtRest;
+  bool has_a_driver() const { return rest_.load() <= abi::RestLevel::Still; }
+  void rest_if_asked();
+  std::string go_to(abi::RestLevel wanted);
+  std::string become_still();
+  std::string leave_gpu(abi::RestLevel wanted);
+  std::string why_not_leave(const Instance& from);
+  std::string save(const Instance& from, abi::RestLevel wanted, AtRest& kept);
+  std::string save_memory(const Instance& from, AtRest& kept);
+  void give_back_all(abi::RestLevel wanted);
+  void wake_from_still();
+  std::string wake_up();
+  std::string wake_up_in(const std::string& domain);
+  std::string fill(const Instance& to);
+  CUresult fill_memory(const Instance& to);
+  void go_on_in(const Instance& to);
+  void note_rest(abi::RestLevel now);
+  void note_rest_part(abi::RestPart part);
+  bool is_any_held() const;
+  bool each_variable_in(const Instance& instance, const std::function<void(const VariablePlace&)>& act);
+  bool save_variables(const Instance& from, std::vector<std::vector<char>>* contents);
+  bool fill_variables(const Instance& to, const std::vector<std::vector<char>>& contents);
 
   cuda::Backend own_driver_;
   VirtualSettings settings_;
@@ -379,11 +417,14 @@ class VirtualProcess {
   std::vector<const Instance*> there_;                ///< of these, those that have a context
   std::atomic<const Instance*> active_{nullptr};
   std::atomic<const Instance*> spare_{nullptr};
-  std::vector<const Instance*> left_;     ///< to be thrown away; of flipping_
-  bool are_left_in_use_ = false;          ///< some of those, by calls under way; likewise
-  std::vector<Instance*> spent_;        ///< thrown away; of instances_mutex_
-  std::vector<Instance*> still_there_;  ///< to be thrown away once more; likewise
-  std::vector<Slot> free_slots_;        ///< likewise
+  std::vector<const Instance*> left_;                        ///< to be thrown away; of flipping_
+  bool are_left_in_use_ = false;                             ///< some of those, by calls under way; likewise
+  std::vector<Instance*> spent_;                             ///< thrown away; of instances_mutex_
+  std::vector<Instance*> still_there_;                       ///< to be thrown away once more; likewise
+  std::vector<Slot> free_slots_;                             ///< likewise
+  std::atomic<abi::RestLevel> rest_{abi::RestLevel::Awake};  ///< the keeper writes it
+  std::shared_ptr<AtRest> at_rest_;                          ///< of the keeper; null: it has a driver
+  std::unique_ptr<Instance> none_ = Instance::blank();       ///< what a call reaches where there is none
   std::atomic<const char*> aside_{nullptr};
   Work legacy_stream_work_;
   Work thread_streams_work_;
@@ -398,7 +439,8 @@ class VirtualProcess {
   int tries_ = 0;  ///< to leave, as asked; of the keeper alone
   /// Before that nobody tries again: the program has to get through the gate.
   std::chrono::steady_clock::time_point next_try_{};
-  std::array<bool, slots_max> is_end_known_{};  ///< somebody runs what its copies want done at the end; of starting_
+  std::array<bool, slots_max>
+      is_end_known_{};  ///< somebody runs what its copies want done at the end; of starting_
   std::mutex hosts_mutex_;
   std::map<const void*, os::Mapping> hosts_;
   os::Fd page_memory_;

@@ -369,6 +369,56 @@ std::string VirtualProcess::copy_variables(const Instance& from, const Instance&
   return done == CUDA_SUCCESS ? "" : "a copy answers " + std::to_string(done);
 }
 
+// ---- While the program rests ----
+
+/// Runs `act` on each variable, with its place in that instance, in an order that stays the same. False: one
+/// of them is not found there.
+bool VirtualProcess::each_variable_in(const Instance& instance,
+                                      const std::function<void(const VariablePlace&)>& act) {
+  if (!find_variables(instance) || !bring_taken(instance)) return false;
+  bool all = true;
+  for_each_with_variables(objects_, [&](Object& code) {
+    const auto places = code.variables_in.find(instance.slot());
+    all = all && places != code.variables_in.end();
+    for (std::size_t i = 0; all && i < places->second.size(); ++i) act(places->second[i]);
+  });
+  taken_.for_each([&](const TakenVariable& each) {
+    const CUdeviceptr begin = each.in[instance.slot()].load();
+    all = all && (begin != 0 || each.is_gone());
+    if (all) act({begin, begin == 0 ? 0 : each.size_bytes});
+  });
+  return all;
+}
+
+bool VirtualProcess::save_variables(const Instance& from, std::vector<std::vector<char>>* contents) {
+  CUresult done = CUDA_SUCCESS;
+  const CUcontext context = only_context(from);
+  const bool all = each_variable_in(from, [&](const VariablePlace& place) {
+    std::vector<char>& content = contents->emplace_back(place.size_bytes);
+    from.driver().cuCtxSetCurrent(context);
+    if (done == CUDA_SUCCESS && place.size_bytes != 0)
+      done = from.driver().cuMemcpyDtoH_v2(content.data(), place.address, place.size_bytes);
+  });
+  forget_current(from);
+  return all && done == CUDA_SUCCESS;
+}
+
+bool VirtualProcess::fill_variables(const Instance& to, const std::vector<std::vector<char>>& contents) {
+  bool same = true;
+  std::size_t next = 0;
+  const CUcontext context = only_context(to);
+  const bool all = each_variable_in(to, [&](const VariablePlace& place) {
+    same = same && next < contents.size() && contents[next].size() == place.size_bytes;
+    to.driver().cuCtxSetCurrent(context);
+    if (same && place.size_bytes != 0)
+      same =
+          to.driver().cuMemcpyHtoD_v2(place.address, contents[next].data(), place.size_bytes) == CUDA_SUCCESS;
+    ++next;
+  });
+  forget_current(to);
+  return all && same && next == contents.size();
+}
+
 /// The program's, where it has made one of its own.
 const Object* VirtualProcess::only_own_context() {
   const Object* own = nullptr;

@@ -10,6 +10,8 @@
 #include <string>
 #include <string_view>
 
+#include "shared/abi/rest_level.h"
+
 namespace firebreak::abi {
 
 inline constexpr const char* spare_page_name = "firebreak-spare";
@@ -59,7 +61,18 @@ enum class MovePart : std::uint32_t {
 };
 inline constexpr std::size_t move_parts = 5;
 
-/// Written by the process, but for `asked_to_leave` and `rules`. A text is whole once the
+/// The parts of a way to rest, and of the way back; in this order.
+enum class RestPart : std::uint32_t {
+  Work,     ///< wait until nobody was inside a call and all queued work was done
+  Save,     ///< copy variables, and memory, to the host
+  Drivers,  ///< throw the drivers away
+  Begin,    ///< bring a driver up
+  Fill,     ///< make memory again, with its content
+  Objects,  ///< make all else again
+};
+inline constexpr std::size_t rest_parts = 6;
+
+/// Written by the process, but for `asked_to_leave`, `rules` and `asked_to_rest`. A text is whole once the
 /// state beside it says so.
 struct SparePage {
   static constexpr std::uint64_t right_magic = 0x6572617073626672;  // "rfbspare"
@@ -95,7 +108,24 @@ struct SparePage {
   /// 1: the program has made something just now, and `state` is that of before: its spare may not have it
   /// yet.
   std::atomic<std::uint32_t> is_behind{0};
+
+  /// The deepest level that the process can go to. A process of an older version says Awake.
+  std::atomic<RestLevel> deepest_rest{RestLevel::Awake};
+  /// The agent's: the RestLevel that is wanted, in the two lowest bits, below a number that counts up; it
+  /// wakes the process then.
+  std::atomic<std::uint32_t> asked_to_rest{0};
+  std::atomic<std::uint32_t> answered_rest{0};  ///< the last of those that the process has dealt with
+  std::atomic<RestLevel> rest{RestLevel::Awake};
+  std::atomic<std::uint64_t> rest_host_bytes{0};  ///< of the host's memory, for what was on the GPU
+  std::array<char, text_bytes> rest_refusal{};    ///< why the last question was refused; empty: it was not
+  std::array<std::atomic<std::uint32_t>, rest_parts> rest_us{};  ///< one time for each RestPart
 };
+/// What the agent asks for, after `before` was asked for.
+constexpr std::uint32_t next_rest_question(std::uint32_t before, RestLevel wanted) {
+  return (before & ~std::uint32_t{3}) + 4 + static_cast<std::uint32_t>(wanted);
+}
+constexpr RestLevel level_in(std::uint32_t question) { return static_cast<RestLevel>(question & 3); }
+
 static_assert(sizeof(SparePage) <= 4096);
 static_assert(std::atomic<SpareState>::is_always_lock_free);
 

@@ -36,6 +36,14 @@ void from_json(const json& in, StrayPolicy& policy) {
   policy = *known;
 }
 
+void to_json(json& out, RestLevel level) { out = to_string(level); }
+
+void from_json(const json& in, RestLevel& level) {
+  const auto known = rest_level_from(in.get<std::string>());
+  if (!known) throw json::other_error::create(501, known.error().message, &in);
+  level = *known;
+}
+
 namespace {
 
 /// A number that does not fit makes the message invalid: cut off it would be another number.
@@ -236,6 +244,15 @@ struct Form<HandOver> {
   static constexpr const char* name = "hand_over";
   static void write(json& out, const HandOver& m) { out["tenant"] = m.tenant; }
   static void read(const json& in, HandOver& m) { in.at("tenant").get_to(m.tenant); }
+};
+template <>
+struct Form<Rest> {
+  static constexpr const char* name = "rest";
+  static void write(json& out, const Rest& m) { out.update({{"tenant", m.tenant}, {"level", m.level}}); }
+  static void read(const json& in, Rest& m) {
+    in.at("tenant").get_to(m.tenant);
+    in.at("level").get_to(m.level);
+  }
 };
 template <>
 struct Form<GpuRecovered> {
@@ -532,6 +549,30 @@ Result<StrayPolicy> stray_policy_from(std::string_view text) {
   }
   return fail(ErrorCode::InvalidArgument,
               "strays are answered by 'default', 'end' or 'report', not '" + std::string(text) + "'");
+}
+
+const char* to_string(RestLevel level) {
+  switch (level) {
+    case RestLevel::Still:
+      return "still";
+    case RestLevel::WithoutContexts:
+      return "without contexts";
+    case RestLevel::WithoutMemory:
+      return "without memory";
+    case RestLevel::Awake:
+      break;
+  }
+  return "awake";
+}
+
+Result<RestLevel> rest_level_from(std::string_view text) {
+  for (const auto level :
+       {RestLevel::Awake, RestLevel::Still, RestLevel::WithoutContexts, RestLevel::WithoutMemory}) {
+    if (text == to_string(level)) return level;
+  }
+  return fail(ErrorCode::InvalidArgument,
+              "a tenant is 'awake', 'still', 'without contexts' or 'without memory', not '" +
+                  std::string(text) + "'");
 }
 
 Status check_name(std::string_view name) {

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "ground/base/result.h"
+#include "shared/abi/rest_level.h"
 
 namespace firebreak::abi {
 
@@ -170,6 +171,12 @@ struct Inject {
 struct HandOver {
   std::string tenant;
 };
+/// A tenant that knows nothing of us is to give its GPU up as far as that, or to get it again. Answered by Done
+/// once it is so, or by Refused, with the reason; then it is as before.
+struct Rest {
+  std::string tenant;
+  RestLevel level = RestLevel::Awake;
+};
 /// Everything is to end: all tenants, the MPS daemons, what is kept for the next agent, and the agent, which
 /// nobody is to start again. Answered by Ended when all but the agent is gone, and nothing is kept; or by
 /// Refused, with who is there, unless `force`.
@@ -269,7 +276,7 @@ struct Event {
 using Message =
     std::variant<Join, Rejoin, StandDown, Publish, GiveAllocation, Listen, GiveListener, NextConnection,
                  ReleaseConnection, Ready, Resumed, Finish, Injected, GiveCoreDumpPipe, CoreDumpMode, Inject,
-                 Place, Adopt, EndProcess, EndTenant, Output, StatusRequest, Subscribe, HandOver, Shutdown,
+                 Place, Adopt, EndProcess, EndTenant, Output, StatusRequest, Subscribe, HandOver, Rest, Shutdown,
                  GpuRecovered, Joined, Allocation, ClientConnection, CoreDumpPipe, Placed, Done, Refused,
                  Ended, StatusDocument, Event>;
 
@@ -296,6 +303,9 @@ Result<Memory> memory_from(std::string_view text);
 /// "default", "end" or "report".
 const char* to_string(StrayPolicy policy);
 Result<StrayPolicy> stray_policy_from(std::string_view text);
+/// "awake", "still", "without contexts" or "without memory".
+const char* to_string(RestLevel level);
+Result<RestLevel> rest_level_from(std::string_view text);
 /// InvalidArgument unless 1 to name_bytes_max of letters, digits, '.', '_' and '-'.
 Status check_name(std::string_view name);
 

@@ -104,6 +104,10 @@ TEST(Wire, EveryFieldOfAnEndSurvives) {
   EXPECT_TRUE(all.force);
   EXPECT_EQ(all.grace_ms, 250u);
   EXPECT_EQ(round_trip(HandOver{"llm"}).tenant, "llm");
+  const Rest rest = round_trip(Rest{"llm", RestLevel::WithoutMemory});
+  EXPECT_EQ(rest.tenant, "llm");
+  EXPECT_EQ(rest.level, RestLevel::WithoutMemory);
+  EXPECT_FALSE(decode(R"({"type":"rest","tenant":"llm","level":"asleep"})"));
   EXPECT_EQ(round_trip(GpuRecovered{"0000:3b:00"}).gpu, "0000:3b:00");
   EXPECT_EQ(round_trip(Ended{"process 99: SIGTERM"}).text, "process 99: SIGTERM");
 }

@@ -49,6 +49,11 @@ void follow_with_guard() {
   if (process != nullptr) process->guard().follow_address_space();
 }
 
+void let_guard_rest() {
+  ProcessGuard* const process = ProcessGuard::existing();
+  if (process != nullptr) process->guard().leave_address_space();
+}
+
 bool is_marker(CUdeviceptr address) {
   ProcessGuard* const process = ProcessGuard::existing();
   const CompletionMarkers* const markers = process == nullptr ? nullptr : process->markers();
@@ -67,6 +72,7 @@ bool start_virtual_driver(const cuda::Backend& own_driver, const cuda::Driver& l
   settings.dumps = pair_in(abi::spare_dumps_variable);
   settings.undisturbed = &undisturbed;
   settings.moved = &follow_with_guard;
+  settings.resting = &let_guard_rest;
   settings.is_marker = &is_marker;
   if (const auto redo = os::environment_variable(virtual_driver::redo_variable)) {
     const long us = std::strtol(redo->c_str(), nullptr, 10);
