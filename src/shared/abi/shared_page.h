@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The page that an agent shares with the two processes of one tenant: promotion, counters, times. It is the
-/// only thing on the path of a promotion: one store and one futex wake. Processes of different builds may
-/// meet on it, so the layout is fixed and carries its version. Whoever reads it treats what the others wrote
-/// as unproven. The forward state itself lies behind it, in the same memory file
+/// The page that an agent shares with the two processes of one tenant: promotion, turns, counters, times. It
+/// is the only thing on the path of a promotion: one store and one futex wake. Processes of different builds
+/// may meet on it, so the layout is fixed and carries its version. Whoever reads it treats what the others
+/// wrote as unproven. The forward state itself lies behind it, in the same memory file
 /// (shared/abi/commit_journal.h).
 #pragma once
 
@@ -94,6 +94,39 @@ inline Progress progress_of(const CommitArea& area) {
   return {steps + heartbeats, in_flight};
 }
 
+/// The agent's word that the active waits between two steps, while another tenant computes: until when.
+/// Nobody has to take it back, so who waits outlives an agent that ends. In one word, on which the active
+/// sleeps: milliseconds of CLOCK_MONOTONIC, modulo 2^32. 0, a time that has passed, and one that is farther
+/// away than any agent's mean the same, which is "go on".
+struct HoldWord {
+  static constexpr std::int64_t longest_ms = 60'000;
+
+  static std::uint32_t until(std::int64_t now_ns, std::int64_t time_ms) {
+    const auto raw = static_cast<std::uint32_t>(now_ns / 1'000'000 + time_ms);
+    return raw == 0 ? 1 : raw;
+  }
+  /// Returns the rest of it; 0: go on.
+  static std::int64_t left_ms(std::uint32_t raw, std::int64_t now_ns) {
+    if (raw == 0) return 0;
+    const std::int64_t left = static_cast<std::int32_t>(raw - static_cast<std::uint32_t>(now_ns / 1'000'000));
+    return left > 0 && left <= longest_ms ? left : 0;
+  }
+};
+
+/// Turns: the agent's words to the active, and the active's to the agent. Pages of agents that know no turns
+/// have zeros here, and programs that know none write none.
+struct alignas(64) TurnPlace {
+  std::atomic<std::uint32_t> hold;   ///< a HoldWord, by the agent; the futex that the active sleeps on
+  std::atomic<std::uint32_t> heard;  ///< not 0: the agent gives turns, and wants to be told TurnWanted
+  std::uint32_t reserved[14];
+  std::atomic<std::uint64_t> units;       ///< steps that are still to do, by the active; 0: it wants nothing
+  std::atomic<std::int64_t> deadline_ns;  ///< when they are to be done (CLOCK_MONOTONIC); 0: some time
+  std::atomic<std::int64_t> unit_ns;      ///< how long one of them took, lately
+  std::atomic<std::uint64_t> taken;       ///< turns that it has asked for and got; 0: it never asks
+  std::atomic<std::uint32_t> is_live;     ///< 1: somebody waits for what it computes
+  std::uint32_t more_reserved[7];
+};
+
 /// Registered with the GPU as a whole; nothing behind it is.
 struct alignas(4096) SharedPage {
   std::uint32_t magic;
@@ -105,6 +138,7 @@ struct alignas(4096) SharedPage {
   std::atomic<std::uint64_t> promoted;                  ///< a Promoted; stored before `promotion` is
   std::atomic<std::uint64_t> hand_over;                 ///< a HandOverWord, of the active and of the agent
   CommitArea areas[commit_areas];                       ///< one a journal
+  TurnPlace turn;
 };
 
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free && sizeof(std::atomic<std::uint64_t>) == 8);
@@ -112,6 +146,8 @@ static_assert(offsetof(SharedPage, promotion) == 64);
 static_assert(offsetof(SharedPage, decided_at_ns) == 128);
 static_assert(offsetof(CommitArea, term) == 64);
 static_assert(sizeof(CommitArea) == 128);
+static_assert(offsetof(SharedPage, areas) == 192 && offsetof(SharedPage, turn) == 576);
+static_assert(offsetof(TurnPlace, units) == 64 && sizeof(TurnPlace) == 128);
 static_assert(sizeof(SharedPage) == 4096);
 
 /// The counters of whoever took office last; null: nobody has.

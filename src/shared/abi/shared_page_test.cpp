@@ -21,6 +21,32 @@ TEST(Promoted, KeepsEpochAndMember) {
   EXPECT_EQ(word.member, 0xffff'fffdu);
 }
 
+TEST(HoldWord, LastsAsLongAsItWasSaidAndNoLonger) {
+  constexpr std::int64_t now_ns = 5'000'000'000;
+  const std::uint32_t word = HoldWord::until(now_ns, 2'000);
+  EXPECT_EQ(HoldWord::left_ms(word, now_ns), 2'000);
+  EXPECT_EQ(HoldWord::left_ms(word, now_ns + 1'999'000'000), 1);
+  EXPECT_EQ(HoldWord::left_ms(word, now_ns + 2'000'000'000), 0);
+}
+
+// The machine has been up for 49 days, and the word's 32 bits begin anew.
+TEST(HoldWord, OutlivesTheEndOfItsNumbers) {
+  constexpr std::int64_t wrap_ns = (std::int64_t{1} << 32) * 1'000'000;
+  const std::uint32_t word = HoldWord::until(wrap_ns - 1'000'000, 2'000);
+  EXPECT_EQ(HoldWord::left_ms(word, wrap_ns - 1'000'000), 2'000);
+  EXPECT_EQ(HoldWord::left_ms(word, wrap_ns + 1'000'000'000), 999);
+  EXPECT_NE(HoldWord::until(wrap_ns - 1'000'000, 1), 0u);  // it is no "go on"
+}
+
+TEST(HoldWord, IsGoOnWhereItMakesNoSense) {
+  constexpr std::int64_t now_ns = 100'000'000'000'000;
+  EXPECT_EQ(HoldWord::left_ms(0, now_ns), 0);
+  EXPECT_EQ(HoldWord::left_ms(HoldWord::until(now_ns, HoldWord::longest_ms), now_ns), HoldWord::longest_ms);
+  EXPECT_EQ(HoldWord::left_ms(HoldWord::until(now_ns, HoldWord::longest_ms + 1), now_ns), 0);
+  EXPECT_EQ(HoldWord::left_ms(HoldWord::until(now_ns, -1), now_ns), 0);
+  EXPECT_EQ(HoldWord::left_ms(0xffff'ffff, now_ns), 0);
+}
+
 TEST(Progress, IsInFlightUntilTheGpuHasDoneAllThatWasQueued) {
   const auto area = std::make_unique<CommitArea>();
   EXPECT_FALSE(progress_of(*area).in_flight);
