@@ -192,6 +192,25 @@ FB_API fb_status fb_resumed(fb_session* session);
 FB_API fb_status fb_stand_down(fb_session* session);
 
 /*
+ * Turns, for tenants of one GPU of whom one is to compute at a time (firebreakd --turns): between two steps
+ * the agent's word says who goes on. Without an agent, and with one that gives no turns, everybody does at
+ * once. Who never asks never waits. Both are for the active; FB_ERROR_FENCED as of fb_commit.
+ */
+
+/* Before each step: returns when it is this tenant's turn, at once in most cases, and waits at most
+ * `timeout_ms` (-1: for ever). FB_ERROR_TIMEOUT: it is not yet; ask again. While others are more urgent that
+ * is up to --turn-max-ms, also where the agent ends, and what they then need for a tenth of it each. Where
+ * turns are given it also waits while two steps that were committed have not ended: so one is queued ahead at
+ * most, and who has to wait has left the GPU within a step. Since 0.7. */
+FB_API fb_status fb_turn(fb_session* session, int64_t timeout_ms);
+
+/* What is still to do: `units` steps, by `deadline_ns` (CLOCK_MONOTONIC; 0: some time; a time that has passed
+ * counts as now, one beyond a day as none). `units` 0: nothing, so that nobody waits for this tenant. To be
+ * called when work comes, when all is done, and as often as wished in between; who is promoted takes over
+ * what its predecessor said. Since 0.7. */
+FB_API fb_status fb_turn_wanted(fb_session* session, int64_t deadline_ns, uint64_t units);
+
+/*
  * A tenant's own clients, over TCP, who see a pause and nothing else when its standby takes over. The agent
  * keeps the socket at which they come, and each connection from its acceptance until it is released; nothing
  * passes through it. Who is promoted gets all of them, and goes on writing each stream where it stands: how

@@ -76,6 +76,8 @@ _SIGNATURES: dict[str, tuple[object, list[object]]] = {
     "fb_heartbeat": (ctypes.c_int, [_SESSION, ctypes.c_void_p]),
     "fb_resumed": (ctypes.c_int, [_SESSION]),
     "fb_stand_down": (ctypes.c_int, [_SESSION]),
+    "fb_turn": (ctypes.c_int, [_SESSION, ctypes.c_int64]),
+    "fb_turn_wanted": (ctypes.c_int, [_SESSION, ctypes.c_int64, ctypes.c_uint64]),
     "fb_listen": (ctypes.c_int, [_SESSION, ctypes.c_int]),
     "fb_listener": (ctypes.c_int, [_SESSION, ctypes.POINTER(ctypes.c_int)]),
     "fb_next_connection": (ctypes.c_int, [_SESSION, ctypes.c_uint64, ctypes.POINTER(Connection)]),

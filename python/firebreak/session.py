@@ -124,6 +124,28 @@ class Session:
         its standby, which goes on. RefusedError: no standby is ready, or it is too late."""
         self._check(self._library.fb_stand_down(self.handle))
 
+    # --- turns
+
+    def turn(self, timeout: float | None = None) -> bool:
+        """Before each step: True once it is this tenant's turn; False where it is not within `timeout` seconds (None: for
+        ever)."""
+        deadline = float("inf") if timeout is None else time.monotonic() + timeout
+        while True:
+            left_ms = (deadline - time.monotonic()) * 1000
+            slice_ms = max(0, round(min(_SLICE_MS, left_ms)))
+            status = self._library.fb_turn(self.handle, slice_ms)
+            if status != Status.TIMEOUT:
+                self._check(status)
+                return True
+            if left_ms <= slice_ms:
+                return False
+
+    def turn_wanted(self, units: int, deadline: float | None = None) -> None:
+        """What is still to do: so many steps, by `deadline` on time.monotonic()'s clock (None: some time). 0 steps:
+        nothing."""
+        deadline_ns = 0 if deadline is None else max(1, round(deadline * 1e9))
+        self._check(self._library.fb_turn_wanted(self.handle, deadline_ns, units))
+
     # --- commits
 
     def step(self, number: int, stream: int = 0) -> Step:

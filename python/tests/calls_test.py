@@ -117,6 +117,22 @@ class Calls(SoftGpuTest):
             "session.leave()\n"
         )
 
+    def test_turns(self) -> None:
+        self.in_a_tenant(
+            "import time\n"
+            "session = firebreak.join()\n"
+            "session.turn_wanted(20, time.monotonic() + 60)\n"
+            "assert session.turn() is True\n"
+            "assert session.turn(0) is True\n"
+            "session.turn_wanted(0)\n"
+            "session.leave()\n",
+            "--class",
+            "live",
+        )
+
+    def test_a_class_that_does_not_exist_is_refused(self) -> None:
+        self.assertNotEqual(self.run_tenant("refused", ["--class", "first"], ["-c", ""]).wait(120), 0)
+
     def test_a_small_context(self) -> None:
         self.in_a_tenant(
             "context, is_small = firebreak.small_context(0, 4)\n"

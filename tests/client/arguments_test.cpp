@@ -21,7 +21,7 @@ TEST(Abi, CAndCppCompileAndCallTheHeaderAsItIs) {
   std::set<const void*> functions;
   for (const void* const* function = functions_seen_from_cpp(); *function != nullptr; ++function)
     functions.insert(*function);
-  EXPECT_EQ(functions.size(), 23u);
+  EXPECT_EQ(functions.size(), 25u);
 }
 
 TEST(Abi, EverySymbolKeepsTheVersionThatItCameWith) {
@@ -36,7 +36,8 @@ TEST(Abi, EverySymbolKeepsTheVersionThatItCameWith) {
                    {"fb_alloc_as", "fb_commit_changes", "fb_counter", "fb_prepare_changes", "fb_stand_down"}},
                   {"FIREBREAK_0.4",
                    {"fb_listen", "fb_listener", "fb_next_connection", "fb_release_connection", "fb_send"}},
-                  {"FIREBREAK_0.5", {"fb_small_context"}}};
+                  {"FIREBREAK_0.5", {"fb_small_context"}},
+                  {"FIREBREAK_0.7", {"fb_turn", "fb_turn_wanted"}}};
   for (const auto& [version, names] : promised) {
     for (const char* name : names) EXPECT_NE(dlvsym(RTLD_DEFAULT, name, version), nullptr) << name;
   }
@@ -66,6 +67,8 @@ TEST(Arguments, WithoutASessionEveryFunctionSaysSo) {
                                 fb_committed(nullptr, &number),
                                 fb_heartbeat(nullptr, nullptr),
                                 fb_resumed(nullptr),
+                                fb_turn(nullptr, 0),
+                                fb_turn_wanted(nullptr, 0, 0),
                                 fb_leave(nullptr)};
   for (const fb_status status : statuses) EXPECT_EQ(status, FB_ERROR_INVALID_ARGUMENT);
   EXPECT_EQ(fb_session_role(nullptr), fb_role{});

@@ -22,6 +22,8 @@ fb_status (*const counter)(fb_session*, uint64_t*) = fb_counter;
 fb_status (*const committed)(fb_session*, uint64_t*) = fb_committed;
 fb_status (*const heartbeat)(fb_session*, void*) = fb_heartbeat;
 fb_status (*const resumed)(fb_session*) = fb_resumed;
+fb_status (*const turn)(fb_session*, int64_t) = fb_turn;
+fb_status (*const turn_wanted)(fb_session*, int64_t, uint64_t) = fb_turn_wanted;
 fb_status (*const leave)(fb_session*) = fb_leave;
 fb_status (*const listen)(fb_session*, int) = fb_listen;
 fb_status (*const listener)(fb_session*, int*) = fb_listener;
@@ -51,6 +53,7 @@ const void* const* functions_seen_from_cpp() {
                                     address_of(stand_down),     address_of(listen),
                                     address_of(listener),       address_of(next_connection),
                                     address_of(send),           address_of(release_connection),
-                                    address_of(small_context),  nullptr};
+                                    address_of(small_context),  address_of(turn),
+                                    address_of(turn_wanted),    nullptr};
   return all;
 }

@@ -69,6 +69,10 @@ void SmallAgent::serve(os::Socket& peer) {
                                 received->bytes.size());
     const auto asked = abi::decode_letter(text);
     if (!asked) return;
+    if (std::holds_alternative<abi::TurnWanted>(asked->message)) {
+      ++wishes_;
+      continue;
+    }
     const auto* joins = std::get_if<abi::Join>(&asked->message);
     const abi::Message answer = joins != nullptr ? abi::Message(join(*joins)) : abi::Message(abi::Done{});
     const std::string encoded = abi::encode(answer, asked->number);

@@ -3,6 +3,7 @@
 /// told to. For tests of libfirebreak, and for measuring it where no firebreakd runs.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -39,6 +40,8 @@ class SmallAgent {
   /// The next epoch begins for somebody else.
   void begin_epoch();
   void finish();
+  /// How often somebody has told that it wants its turns.
+  int wishes() const { return wishes_; }
 
  private:
   SmallAgent(os::TemporaryDirectory directory, os::Listener listener, os::Fd memory, os::Mapping mapping,
@@ -53,6 +56,7 @@ class SmallAgent {
   os::Fd memory_;
   os::Mapping mapping_;
   const bool sends_memory_;
+  std::atomic<int> wishes_ = 0;
   std::mutex mutex_;
   bool ended_ = false;         ///< guarded by mutex_
   std::uint32_t members_ = 0;  ///< those who have joined; guarded by mutex_

@@ -108,8 +108,10 @@ class Grammar {
         return abi::Inject{tenant(), "trap", 1};
       case 22:
         return abi::HandOver{tenant()};
-      default:
-        return abi::Injected{1, std::string(bytes_.text())};
+      default: {
+        const std::string text(bytes_.text());
+        return text.empty() ? abi::Message(abi::TurnWanted{}) : abi::Injected{1, text};
+      }
     }
   }
 

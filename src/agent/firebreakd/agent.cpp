@@ -58,6 +58,12 @@ RecentFaults::Confirms confirmed_by(const fault::Fault& fault) {
                                                : RecentFaults::Confirms::All;
 }
 
+bool may_change_turns(const abi::Message& request) {
+  return std::holds_alternative<abi::TurnWanted>(request) || std::holds_alternative<abi::Join>(request) ||
+         std::holds_alternative<abi::Rejoin>(request) || std::holds_alternative<abi::StandDown>(request) ||
+         std::holds_alternative<abi::Resumed>(request) || std::holds_alternative<abi::Finish>(request);
+}
+
 /// Largest addition of a request's number to an answer.
 constexpr std::size_t number_bytes = 64;
 
@@ -98,6 +104,7 @@ Result<std::unique_ptr<Agent>> Agent::start(const AgentOptions& options, os::Eve
   for (const std::string& line : missing) spdlog::warn("{}", line);
   agent->parking_.begin();
   agent->begin_keeping();
+  agent->turns_.begin();
   if (auto listens = agent->server_.listen(options.sockets()); !listens) return propagate(listens);
   manager.tell_ready();
   return agent;
@@ -121,7 +128,7 @@ void Agent::hand_over() {
 
 std::string Agent::status_for(const Asking& who) const {
   return agent::status_json({options_, clock_, detectors_, domains_, tenants_, processes_, holder_, budget_,
-                             parking_, spares_, credentials_, tally_, gpus_},
+                             parking_, spares_, credentials_, tally_, gpus_, turns_},
                             who);
 }
 
@@ -161,6 +168,7 @@ void Agent::on_message(Connection& connection, abi::Message message, std::vector
             answers_.give_once(connection, pairs_.resumed(connection, request));
           },
           [&](const abi::Finish&) { answers_.give_once(connection, pairs_.finish(connection)); },
+          [](const abi::TurnWanted&) {},
           [&](const abi::Inject& request) { injections_.inject(connection, request); },
           [&](const abi::Injected& report) { injections_.injected(connection, report); },
           [&](const abi::Place& request) {
@@ -196,6 +204,7 @@ void Agent::on_message(Connection& connection, abi::Message message, std::vector
           [&](const auto&) { connection.answer(abi::Refused{"that is the agent's to say"}); },
       },
       message);
+  if (may_change_turns(message)) turns_.look();
 }
 
 /// The log has what was asked for, by whom, and what was refused.
@@ -322,6 +331,7 @@ void Agent::on_exit(pid_t pid) {
   parking_.on_exit(pid);
   resting_.on_exit(pid);
   spares_.on_exit(pid);
+  turns_.look();
 }
 
 /// Reports in a memory file where the status is longer than a message.

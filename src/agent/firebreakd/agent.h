@@ -38,6 +38,7 @@
 #include "agent/tenants/tenant_clients.h"
 #include "agent/tenants/tenant_memory.h"
 #include "agent/tenants/tenants.h"
+#include "agent/tenants/turn_keeper.h"
 #include "agent/tenants/warm_standbys.h"
 #include "ground/base/clock.h"
 #include "ground/os/kernel.h"
@@ -210,6 +211,7 @@ class Agent final : private ServerHandler {
                  }};
   Joins joins_{{options_, kernel_, clock_, domains_, server_, tenants_, processes_, credentials_, placements_,
                 budget_, warm_standbys_, records_, answers_, teller_, follower_, pairs_, memory_, deaths_}};
+  TurnKeeper turns_{{options_, loop_, clock_, domains_, tenants_}};
   Turns ends_{loop_, clock_, [this](pid_t pid) { on_exit(pid); }};
   OrderlyShutdown shutdown_{{loop_, manager_, domains_, shelves_, server_, tenants_, processes_, placements_,
                              records_, parking_, memory_, endings_},

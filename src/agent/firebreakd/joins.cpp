@@ -206,6 +206,7 @@ bool Joins::has_joined(const Connection& connection, Tenant& tenant, const abi::
 void Joins::welcome(Connection& connection, Tenant& tenant, abi::Role role) {
   Member& member = tenant.member(role);
   member.connection = connection.id();
+  tenant.say_whether_turns_are_given(!at_.options.turns->is_free());
   at_.records.save();
   const auto entries = static_cast<std::uint32_t>(tenant.vault.entries().size());
   connection.answer(abi::Joined{tenant.pair.epoch, Tenant::arena_base, entries, at_.records.returns_ms(),
@@ -241,6 +242,7 @@ Status Joins::rejoin(Connection& connection, const abi::Rejoin& request) {
     const bool is_standby = member == &tenant.standby;
     if (is_standby && tenant.pair.phase == pair::Phase::Lost) return nobody_needs_it(tenant);
     member->connection = connection.id();
+    tenant.say_whether_turns_are_given(!at_.options.turns->is_free());
     at_.memory.send_allocations(connection, tenant);
     if (is_standby) stands_by_again(tenant, request.ready);
     return {};

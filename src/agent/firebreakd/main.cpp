@@ -290,6 +290,8 @@ Result<AgentOptions> options_of_agent(const CommandLine& options, const Sockets&
   made.fence_wait = milliseconds(options.fence_wait_s);
   made.limits = options.limits;
   made.lease = milliseconds(options.lease_s);
+  made.turns = turns::policy_named(options.turns).value_or(made.turns);
+  made.turn_max = Milliseconds(static_cast<std::int64_t>(options.turn_max_ms));
   made.descriptors_max = descriptors_max;
   made.quota_bytes = options.quota_mib * mib;
   auto program = os::executable_path();

@@ -69,6 +69,12 @@ nlohmann::json describe_spare(const Tenant& tenant, const Spares& spares) {
           {"rest_host_bytes", report->rest_host_bytes}};
 }
 
+nlohmann::json describe_turn(const TurnReport& report) {
+  return {{"state", to_string(report.state)},
+          {"class", report.its_class == turns::Class::Live ? "live" : "batch"},
+          {"waits_ms", std::chrono::duration_cast<Milliseconds>(report.waits).count()}};
+}
+
 const char* state_of(const hold::Held& held, bool lives) {
   if (!held.dead) return "ready";
   if (lives) return "given back";  // the process closed what it had opened, or became another program
@@ -211,6 +217,7 @@ std::string status_json(const StatusSources& of, const Asking& who) {
                        {"unprotected_ms", described_time_since(tenant->unprotected_since, of.clock)},
                        {"lacks", lacks_of(of, *tenant)},
                        {"spare", describe_spare(*tenant, of.spares)},
+                       {"turn", describe_turn(of.turns.report_of(*tenant))},
                        {"guard", describe_guard(*tenant, of.detectors, of.options.strays)}});
   }
   nlohmann::json& holds = document["holds"] = nlohmann::json::array();

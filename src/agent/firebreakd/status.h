@@ -14,6 +14,7 @@
 #include "agent/tenants/process.h"
 #include "agent/tenants/tally.h"
 #include "agent/tenants/tenants.h"
+#include "agent/tenants/turn_keeper.h"
 #include "ground/base/clock.h"
 
 namespace firebreak::agent {
@@ -32,6 +33,7 @@ struct StatusSources {
   const Credentials& credentials;
   const Tally& tally;
   const Gpus& gpus;
+  const TurnKeeper& turns;
 };
 
 /// The document that `firebreak status` prints. A tenants' connection is shown its user's tenants and their

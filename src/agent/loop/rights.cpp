@@ -33,6 +33,7 @@ Row row_of(const abi::Message& request) {
                         [](const abi::Ready&) { return Row{Need::Member}; },
                         [](const abi::Resumed&) { return Row{Need::Member}; },
                         [](const abi::Finish&) { return Row{Need::Member}; },
+                        [](const abi::TurnWanted&) { return Row{Need::Member}; },
                         [](const abi::Injected&) { return Row{Need::Member}; },
                         [](const abi::Output&) { return Row{Need::Member}; },
                         [](const abi::Place& of) {

@@ -31,6 +31,7 @@ std::vector<std::pair<abi::Message, Need>> all_requests() {
           {abi::Ready{}, Need::Member},
           {abi::Resumed{}, Need::Member},
           {abi::Finish{}, Need::Member},
+          {abi::TurnWanted{}, Need::Member},
           {abi::Injected{}, Need::Member},
           {abi::Output{}, Need::Member},
           {abi::Place{"llm", abi::Role::Active}, Need::Owner},

@@ -83,6 +83,21 @@ void add_tenant_options(CLI::App& app, CommandLine& options) {
       ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{1} << 30));
 }
 
+/// Adds the options about who computes when.
+void add_turn_options(CLI::App& app, CommandLine& options) {
+  app.add_option("--turns", options.turns,
+                 "Who computes now, of the tenants of a GPU that ask for their turns (fb_turn): free, all of "
+                 "them at once; priority, those of `firebreak run --class live` first; deadline, whose "
+                 "deadline leaves the least time")
+      ->check(CLI::IsMember({"free", "priority", "deadline"}))
+      ->capture_default_str();
+  app.add_option("--turn-max-ms", options.turn_max_ms,
+                 "How long such a tenant waits while others are more urgent, before it has a turn of a tenth "
+                 "of that; and no longer after an agent's end")
+      ->check(CLI::Range(10.0, 60'000.0))
+      ->capture_default_str();
+}
+
 /// Adds the options about the machine.
 void add_machine_options(CLI::App& app, CommandLine& options) {
   app.add_flag(
@@ -213,6 +228,7 @@ std::optional<std::string> read_file_too(CLI::App& app, int argument_count, char
 std::optional<int> read_command_line(int argument_count, char** arguments, CommandLine& into) {
   CLI::App app{"The Firebreak agent: keeps the other tenants of a shared GPU alive when one faults."};
   add_tenant_options(app, into);
+  add_turn_options(app, into);
   add_machine_options(app, into);
   if (pages::print_if_asked(app, {"firebreakd", 8, platform::version()}, argument_count, arguments)) return 0;
   CLI11_PARSE(app, argument_count, arguments);

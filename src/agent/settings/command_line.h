@@ -31,6 +31,8 @@ struct CommandLine {
   double fence_wait_s = 0.05;
   double park_s = 0;
   bool spares = false;
+  std::string turns = "free";
+  double turn_max_ms = 2'000;
   std::string gpu_kind;
   std::vector<std::string> gpus;
   mps::ClientLimits limits;

@@ -12,6 +12,7 @@
 #include "agent/domains/mps/client_limits.h"
 #include "agent/loop/server.h"
 #include "agent/loop/surroundings.h"
+#include "agent/turns/policy.h"
 #include "ground/base/clock.h"
 #include "shared/abi/wire.h"
 #include "shared/guard_page/probe_result.h"
@@ -55,6 +56,10 @@ struct AgentOptions {
   Milliseconds stands_by_without{10'000};
   /// How long the MPS server of a standby is looked for before that counts as ready without.
   Milliseconds server_patience{20'000};
+  /// Who computes now, of tenants that ask for their turns; and the longest time for which one waits while
+  /// others are more urgent, or after our end.
+  const turns::Policy* turns = *turns::policy_named("free");
+  Milliseconds turn_max{2'000};
   std::uint64_t descriptors_max = 0;  ///< largest number of our descriptors; beyond it nobody is let in. 0:
                                       ///< nobody counts them
   std::uint64_t quota_bytes = 0;      ///< limit of each tenant's memory in the vault; 0: none

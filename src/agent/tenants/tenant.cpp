@@ -105,6 +105,10 @@ void Tenant::begin_epoch(std::uint32_t epoch) {
   page().promotion.store(abi::PromotionWord{epoch, false}.raw(), std::memory_order_release);
 }
 
+void Tenant::say_whether_turns_are_given(bool are_given) {
+  page().turn.heard.store(are_given ? 1 : 0, std::memory_order_release);
+}
+
 void Tenant::dismiss_standby() {
   page().promotion.store(abi::PromotionWord{pair.epoch, true}.raw(), std::memory_order_release);
   os::futex_wake(page().promotion);

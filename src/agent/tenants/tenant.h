@@ -69,6 +69,8 @@ class Tenant {
   bool was_promoted(const Member& member, std::uint32_t epoch) const;
   /// The same for an active that has joined a lost tenant: whoever was active before is fenced.
   void begin_epoch(std::uint32_t epoch);
+  /// Whether its processes are to tell when they want their turn.
+  void say_whether_turns_are_given(bool are_given);
   /// Wakes the standby for good: the tenant is done.
   void dismiss_standby();
 

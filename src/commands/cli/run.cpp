@@ -166,6 +166,11 @@ void add_run(CLI::App& app, Action& action) {
       ->add_option("--memory-mib", options->tenant.memory_mib,
                    "The device memory that it may have, CUDA's own in its process included")
       ->check(CLI::Range(1U, 1U << 30));
+  command
+      ->add_option("--class", options->tenant.turn_class,
+                   "How urgent the tenant's turns are, where the agent gives turns by priority: live, where "
+                   "somebody waits for its results, or batch (default)")
+      ->check(CLI::IsMember({"live", "batch"}));
   command->add_option("--gpu", options->tenant.gpu,
                       "On the GPU of this UUID, or how that begins, where the agent has several");
   command

@@ -109,6 +109,16 @@ std::string survives(const json& tenant, const json& domains) {
   return parked ? "exceptions, for a while" : "nothing";
 }
 
+/// "live, waits 120 ms", "batch, goes"; "never asks": it never waits either.
+std::string turn_of(const json& tenant) {
+  const json turn = tenant.value("turn", json());
+  if (!turn.is_object()) return "-";
+  const std::string state = word(turn, "state");
+  if (state == "never asks") return state;
+  const std::string wait = state == "waits" ? fmt::format(" {} ms", word(turn, "waits_ms")) : "";
+  return fmt::format("{}, {}{}", word(turn, "class"), state, wait);
+}
+
 std::vector<std::string> tenant_row(const json& tenant, const json& holds, const json& domains) {
   const json active = tenant.value("active", json());
   const json standby = tenant.value("standby", json());
@@ -120,7 +130,8 @@ std::vector<std::string> tenant_row(const json& tenant, const json& holds, const
           word(tenant.value("guard", json::object()), "state"),
           is_held(holds, active) ? "yes" : "no",
           survives(tenant, domains),
-          spare_of(tenant)};
+          spare_of(tenant),
+          turn_of(tenant)};
 }
 
 }  // namespace
@@ -134,7 +145,7 @@ std::string status_text(const std::string& document) {
     for (const json& domain : status.value(kind, json::array())) rows.push_back(domain_row(domain));
   }
   std::string text = table(rows);
-  rows = {{"TENANT", "PHASE", "ACTIVE", "STANDBY", "LIMITS", "GUARD", "HELD", "SURVIVES", "SPARE"}};
+  rows = {{"TENANT", "PHASE", "ACTIVE", "STANDBY", "LIMITS", "GUARD", "HELD", "SURVIVES", "SPARE", "TURN"}};
   const json holds = status.value("holds", json::array());
   const json domains = status.value("domains", json::array());
   for (const json& tenant : status.value("tenants", json::array()))

@@ -18,11 +18,14 @@ TEST(StatusText, ShowsDomainsAndTenantsWithTheirLimits) {
     "tenants": [
       {"name": "llm", "phase": "serving", "guard": {"state": "on"},
        "active": {"pid": 56, "domain": "a", "sm_percent": 25, "memory_mib": 1024}, "standby": null,
+       "turn": {"state": "waits", "class": "batch", "waits_ms": 120},
        "spare": {"state": "protected", "reason": "", "domain": "b", "moves": 2, "gpu_memory_mib": 585}},
       {"name": "x", "phase": "empty", "active": {"pid": 78, "domain": "a", "sm_percent": null,
-       "memory_mib": null}, "standby": {"pid": 9, "domain": "b"}, "standby_state": "ready", "spare": null},
+       "memory_mib": null}, "standby": {"pid": 9, "domain": "b"}, "standby_state": "ready", "spare": null,
+       "turn": {"state": "goes", "class": "live", "waits_ms": 0}},
       {"name": "two", "phase": "empty", "active": {"pid": 81, "domain": "b", "sm_percent": null,
        "memory_mib": null}, "standby": null,
+       "turn": {"state": "never asks", "class": "batch", "waits_ms": 0},
        "spare": {"state": "protected", "reason": "", "domain": "a", "moves": 0}},
       {"name": "odd", "phase": "empty", "active": {"pid": 82, "domain": "c", "sm_percent": null,
        "memory_mib": null}, "standby": null, "spare": null},
@@ -39,17 +42,17 @@ TEST(StatusText, ShowsDomainsAndTenantsWithTheirLimits) {
       "c       serving   GPU-1      14      -        -        0 + 0     -\n"
       "\n"
       "TENANT  PHASE    ACTIVE   STANDBY  LIMITS                     GUARD  HELD  SURVIVES                 "
-      "SPARE\n"
+      "SPARE                     TURN\n"
       "llm     serving  56 in a  -        25 % of the SMs, 1024 MiB  on     yes   faults while idle        "
-      "protected, in b, 585 MiB\n"
+      "protected, in b, 585 MiB  batch, waits 120 ms\n"
       "x       empty    78 in a  9 in b   none                       -      no    any fault                "
-      "-\n"
+      "-                         live, goes\n"
       "two     empty    81 in b  -        none                       -      no    exceptions               "
-      "protected, in a\n"
+      "protected, in a           never asks\n"
       "odd     empty    82 in c  -        none                       -      no    nothing                  "
-      "-\n"
+      "-                         -\n"
       "torch   empty    80 in b  -        none                       -      no    exceptions, for a while  "
-      "unprotected: it captures\n"
+      "unprotected: it captures  -\n"
       "\n"
       "DEAD  TENANT  HOLD     SINCE\n"
       "7     gone    waiting  1204 ms");

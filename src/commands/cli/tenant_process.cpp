@@ -156,6 +156,7 @@ Status TenantProcess::spawn(const abi::Placed& placed) {
   request.environment = without_what_is_its_own(placed.environment, options_.parking);
   if (const Status checked = check_environment(placed, request.environment); !checked) return checked;
   use_reachable_socket(request.environment, options_.socket_path);
+  if (!options_.turn_class.empty()) request.environment.emplace_back("FIREBREAK_CLASS", options_.turn_class);
   if (const Status added = add_preload(request, options_); !added) return added;
   if (options_.guard != Part::No) {
     if (const Status prepared = prepare_guard(request, placed, options_.guard_ipc); !prepared)

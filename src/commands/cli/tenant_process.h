@@ -34,6 +34,7 @@ struct TenantOptions {
   bool guard_ipc = false;
   bool report_only = false;
   std::string gpu;
+  std::string turn_class;  ///< how urgent its turns are, "live" or "batch"; empty: it is not said
   std::uint32_t sm_percent = 0;
   std::uint32_t standby_sm_percent = 0;  ///< of a standby while it waits; 0: the same
   std::uint32_t memory_mib = 0;

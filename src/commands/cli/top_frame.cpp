@@ -97,15 +97,24 @@ Rows domain_rows(const json& status) {
   return rows;
 }
 
+/// "waits 120 ms", "goes"; "-": it never asks for a turn.
+std::string turn_of(const json& tenant) {
+  const json turn = object_of(tenant, "turn");
+  const std::string state = word(turn, "state");
+  if (state == "waits") return fmt::format("waits {} ms", word(turn, "waits_ms"));
+  return state == "never asks" ? "-" : state;
+}
+
 Rows tenant_rows(const json& status, const json& before, Nanoseconds passed) {
-  Rows rows = {{"TENANT", "PHASE", "STANDBY", "DOMAIN", "SMS", "VAULT", "STRAYS", "STEPS", "STEPS/S"}};
+  Rows rows = {
+      {"TENANT", "PHASE", "STANDBY", "DOMAIN", "SMS", "VAULT", "STRAYS", "TURN", "STEPS", "STEPS/S"}};
   for (const json& tenant : list_of(status, "tenants")) {
     if (!tenant.is_object()) continue;
     const json active = object_of(tenant, "active");
     rows.push_back({word(tenant, "name"), word(tenant, "phase"), word(tenant, "standby_state"),
                     word(active, "domain"), active.empty() ? "-" : share_of(active), memory_of(tenant),
-                    word(object_of(tenant, "guard"), "strays", "0"), word(tenant, "committed_steps"),
-                    speed_of(tenant, before, passed)});
+                    word(object_of(tenant, "guard"), "strays", "0"), turn_of(tenant),
+                    word(tenant, "committed_steps"), speed_of(tenant, before, passed)});
   }
   return rows;
 }

@@ -26,7 +26,7 @@ nlohmann::json status() {
                 {"name": "b", "state": "serving", "gpu": "", "clients": [], "parking": null}],
     "tenants": [{"name": "llm", "phase": "serving", "standby_state": "ready", "committed_steps": 40,
                  "memory_bytes": 3145728, "active": {"pid": 7, "domain": "a", "sm_percent": 50},
-                 "guard": {"strays": 6}},
+                 "guard": {"strays": 6}, "turn": {"state": "waits", "class": "batch", "waits_ms": 80}},
                 {"name": "other", "phase": "lost", "standby_state": "none", "committed_steps": 5, "active": null}]})");
 }
 
@@ -40,9 +40,9 @@ TEST(TopFrame, ShowsDomainsTenantsAndWhatFaultsCameTo) {
   EXPECT_EQ(lines[2], "DOMAIN  STATE     PARKING  GPU        CLIENTS  RESTARTS  LAST NEWS");
   EXPECT_EQ(lines[3], "a       draining  held     GPU-1      3        1 + 2     a fault");
   EXPECT_EQ(lines[4], "b       serving   -        (default)  0        0 + 0     -");
-  EXPECT_EQ(lines[6], "TENANT  PHASE    STANDBY  DOMAIN  SMS   VAULT  STRAYS  STEPS  STEPS/S");
-  EXPECT_EQ(lines[7], "llm     serving  ready    a       50 %  3 MiB  6       40     -");
-  EXPECT_EQ(lines[8], "other   lost     none     -       -     -      0       5      -");
+  EXPECT_EQ(lines[6], "TENANT  PHASE    STANDBY  DOMAIN  SMS   VAULT  STRAYS  TURN         STEPS  STEPS/S");
+  EXPECT_EQ(lines[7], "llm     serving  ready    a       50 %  3 MiB  6       waits 80 ms  40     -");
+  EXPECT_EQ(lines[8], "other   lost     none     -       -     -      0       -            5      -");
 }
 
 TEST(TopFrame, StepsASecondAreThoseSinceThePictureBefore) {

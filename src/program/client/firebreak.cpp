@@ -174,6 +174,18 @@ fb_status fb_resumed(fb_session* session) {
   return keep(session->session->last_error, without_exceptions([&] { return session->session->resumed(); }));
 }
 
+fb_status fb_turn(fb_session* session, int64_t timeout_ms) {
+  if (session == nullptr) return bad_argument(session, "fb_turn: session is null");
+  return keep(session->session->last_error,
+              without_exceptions([&] { return session->session->turn(Milliseconds(timeout_ms)); }));
+}
+
+fb_status fb_turn_wanted(fb_session* session, int64_t deadline_ns, uint64_t units) {
+  if (session == nullptr) return bad_argument(session, "fb_turn_wanted: session is null");
+  return keep(session->session->last_error,
+              without_exceptions([&] { return session->session->turn_wanted(deadline_ns, units); }));
+}
+
 fb_status fb_listen(fb_session* session, int descriptor) {
   if (session == nullptr || descriptor < 0)
     return bad_argument(session, "fb_listen: no session, or no socket");

@@ -34,6 +34,13 @@ constexpr Milliseconds ready_timeout{30'000};
 /// A lost agent wakes sleepers by hand; this only bounds how long a missed wake-up lasts.
 constexpr Milliseconds sleep_slice{200};
 
+/// Between two looks whether the GPU has done a step.
+constexpr Nanoseconds shortest_look_pause = std::chrono::microseconds(20);
+constexpr Nanoseconds longest_look_pause = std::chrono::milliseconds(1);
+/// A GPU that does no step for so long has failed, or its steps take longer: the next call of the driver says
+/// which.
+constexpr Milliseconds longest_step{2'000};
+
 /// Between two looks whether the next agent is there.
 constexpr Milliseconds look_pause{20};
 
@@ -161,7 +168,14 @@ Session::Session(std::unique_ptr<link::AgentLink> link, os::Mapping shared, os::
       next_address_(joined.arena_base) {
   auto* word = &page().promotion;
   link_->on_lost([word] { os::futex_wake(*word); });
-  link_->on_hand_over([this] { is_to_hand_over_.store(true, std::memory_order_release); });
+  auto* turn = &page().turn;
+  link_->on_hand_over([this, turn] {
+    is_to_hand_over_.store(true, std::memory_order_release);
+    os::futex_wake(turn->hold);
+  });
+  // The next agent says anew whether it wants to be told.
+  link_->on_away([turn] { turn->heard.store(0, std::memory_order_release); });
+  if (role == FB_ROLE_ACTIVE) note_class();
   link_->on_inject([hook = injections_.get()](const abi::Inject& wanted) { hook->request(wanted); });
 }
 
@@ -340,6 +354,8 @@ Outcome<void> Session::become_active(std::uint32_t epoch) {
   promoted_at_ns_ = page().decided_at_ns.load(std::memory_order_relaxed);
   is_to_hand_over_.store(false, std::memory_order_relaxed);  // meant for a term of office before
   link_->say_ready(false);
+  note_class();
+  has_told_of_wishes_ = false;
   epoch_.store(epoch, std::memory_order_release);
   role_.store(FB_ROLE_ACTIVE, std::memory_order_release);
   return {};
@@ -412,6 +428,70 @@ Outcome<void> Session::come_to_rest() {
   abi::CommitArea& own = writer().area();
   if (auto queued = publish(nullptr, own.heartbeats_done, own.heartbeats_done.load()); !queued) return queued;
   if (auto idle = context->synchronize(); !idle) return cuda_failure(idle.error());
+  return {};
+}
+
+// --- turns
+// --------------------------------------------------------------------------------------------------------
+
+void Session::note_class() {
+  const bool is_live = os::environment_variable("FIREBREAK_CLASS").value_or("") == "live";
+  page().turn.is_live.store(is_live ? 1 : 0, std::memory_order_relaxed);
+}
+
+/// Where turns are given one step at most is queued ahead of the one that runs: who is to wait has then left
+/// the GPU within a step.
+bool Session::is_step_queued_ahead() const {
+  if (page().turn.heard.load(std::memory_order_relaxed) == 0 || !writer_) return false;
+  const abi::CommitArea* const area = area_of(page(), epoch_);
+  return area != nullptr && area->queued_step.load(std::memory_order_relaxed) >
+                                area->next_step.load(std::memory_order_acquire) + 1;
+}
+
+Outcome<void> Session::turn(Milliseconds timeout) {
+  if (role_ != FB_ROLE_ACTIVE) return failure(FB_ERROR_INVALID_ARGUMENT, "a standby has no turns");
+  abi::TurnPlace& place = page().turn;
+  const Monotonic asked = std::chrono::steady_clock::now();
+  const Nanoseconds between_looks =
+      std::clamp<Nanoseconds>(Nanoseconds(place.unit_ns.load(std::memory_order_relaxed) / 16),
+                              shortest_look_pause, longest_look_pause);
+  for (Monotonic now = asked;; now = std::chrono::steady_clock::now()) {
+    if (auto ours = still_ours(); !ours) return ours;
+    const std::uint32_t seen = place.hold.load(std::memory_order_acquire);
+    const Milliseconds held(abi::HoldWord::left_ms(seen, to_ns(now)));
+    if (held == Milliseconds(0) && !(is_step_queued_ahead() && now - asked < longest_step)) break;
+    const bool is_over = timeout >= Milliseconds(0) && now - asked >= timeout;
+    if (is_over) return failure(FB_ERROR_TIMEOUT, "it is not this tenant's turn yet");
+    const Nanoseconds left = timeout < Milliseconds(0) ? Nanoseconds(sleep_slice) : asked + timeout - now;
+    if (held > Milliseconds(0)) {
+      last_turn_ns_ = 0;
+      os::futex_wait(place.hold, seen, std::min<Nanoseconds>({left, held, sleep_slice}));
+    } else {
+      std::this_thread::sleep_for(std::min(left, between_looks));
+    }
+  }
+  // The time of a step is that between two turns between which nobody else had one.
+  const std::int64_t now_ns = to_ns(std::chrono::steady_clock::now());
+  if (last_turn_ns_ != 0) place.unit_ns.store(now_ns - last_turn_ns_, std::memory_order_relaxed);
+  last_turn_ns_ = now_ns;
+  place.taken.store(place.taken.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  return {};
+}
+
+Outcome<void> Session::turn_wanted(std::int64_t deadline_ns, std::uint64_t units) {
+  if (role_ != FB_ROLE_ACTIVE) return failure(FB_ERROR_INVALID_ARGUMENT, "a standby has no turns");
+  if (auto ours = still_ours(); !ours) return ours;
+  abi::TurnPlace& place = page().turn;
+  // 0 is no deadline; any time before now is the same as now.
+  const std::int64_t deadline = deadline_ns < 0 ? 1 : deadline_ns;
+  const std::int64_t deadline_before = place.deadline_ns.exchange(deadline, std::memory_order_relaxed);
+  const std::uint64_t units_before = place.units.exchange(units, std::memory_order_acq_rel);
+  if (units == 0) last_turn_ns_ = 0;
+  const bool is_news = (units == 0) != (units_before == 0) || deadline != deadline_before;
+  if (!is_news && has_told_of_wishes_) return {};
+  // An agent that is away finds it on the page.
+  if (place.heard.load(std::memory_order_acquire) != 0)
+    has_told_of_wishes_ = link_->tell(abi::TurnWanted{}).has_value();
   return {};
 }
 

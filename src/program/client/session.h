@@ -41,6 +41,10 @@ enum class Counting {
 class Session {
  public:
   static Outcome<std::unique_ptr<Session>> join(const JoinOptions& options);
+  /// The thread of the link, which writes to the page, ends first.
+  ~Session() { link_.reset(); }
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
 
   fb_role role() const { return role_.load(std::memory_order_acquire); }
   Outcome<std::uint64_t> allocate(const std::string& name, std::uint64_t size_bytes, abi::Memory memory,
@@ -53,6 +57,8 @@ class Session {
   std::uint64_t committed() const;
   Outcome<void> heartbeat(CUstream stream);
   Outcome<void> resumed();
+  Outcome<void> turn(Milliseconds timeout);
+  Outcome<void> turn_wanted(std::int64_t deadline_ns, std::uint64_t units);
   Outcome<void> stand_down();
   Outcome<void> leave();
 
@@ -96,6 +102,8 @@ class Session {
   void enter_core_dump_mode();
   /// All that was queued has ended, and the context still takes work.
   Outcome<void> come_to_rest();
+  void note_class();
+  bool is_step_queued_ahead() const;
   Outcome<void> register_page();
   Outcome<void> reserve_arena();
   Outcome<std::uint64_t> create(const std::string& name, std::uint64_t size_bytes, abi::Memory memory);
@@ -141,7 +149,9 @@ class Session {
     GpuMemory::Created created;
   };
   std::map<std::string, Unpublished> unpublished_;
-  std::uint32_t hand_overs_ = 0;  ///< tries
+  std::uint32_t hand_overs_ = 0;     ///< tries
+  std::int64_t last_turn_ns_ = 0;    ///< when a turn was last given without a wait; 0: it was not
+  bool has_told_of_wishes_ = false;  ///< this active has
 };
 
 }  // namespace firebreak::client

@@ -232,6 +232,10 @@ struct Form<Finish> : EmptyForm<Finish> {
   static constexpr const char* name = "finish";
 };
 template <>
+struct Form<TurnWanted> : EmptyForm<TurnWanted> {
+  static constexpr const char* name = "turn_wanted";
+};
+template <>
 struct Form<StatusRequest> : EmptyForm<StatusRequest> {
   static constexpr const char* name = "status";
 };

@@ -100,6 +100,9 @@ struct Resumed {
 };
 /// The active leaves in good order. Answered by Done.
 struct Finish {};
+/// The active wants its turns from now on, by another time, or none any more: what it wants is on the shared
+/// page. Told to agents that want to hear it (TurnPlace::heard), and not answered.
+struct TurnWanted {};
 /// Tells how an Inject ended: raised at `raised_at_ns` (CLOCK_MONOTONIC), or not, for a reason. Not answered.
 struct Injected {
   std::int64_t raised_at_ns = 0;
@@ -275,10 +278,10 @@ struct Event {
 
 using Message =
     std::variant<Join, Rejoin, StandDown, Publish, GiveAllocation, Listen, GiveListener, NextConnection,
-                 ReleaseConnection, Ready, Resumed, Finish, Injected, GiveCoreDumpPipe, CoreDumpMode, Inject,
-                 Place, Adopt, EndProcess, EndTenant, Output, StatusRequest, Subscribe, HandOver, Rest, Shutdown,
-                 GpuRecovered, Joined, Allocation, ClientConnection, CoreDumpPipe, Placed, Done, Refused,
-                 Ended, StatusDocument, Event>;
+                 ReleaseConnection, Ready, Resumed, Finish, TurnWanted, Injected, GiveCoreDumpPipe,
+                 CoreDumpMode, Inject, Place, Adopt, EndProcess, EndTenant, Output, StatusRequest, Subscribe,
+                 HandOver, Rest, Shutdown, GpuRecovered, Joined, Allocation, ClientConnection, CoreDumpPipe,
+                 Placed, Done, Refused, Ended, StatusDocument, Event>;
 
 /// A message as it travels.
 struct Letter {

@@ -89,6 +89,11 @@ void AgentLink::on_lost(std::function<void()> callback) {
   if (already) callback();
 }
 
+void AgentLink::on_away(std::function<void()> callback) {
+  const std::lock_guard lock(mutex_);
+  on_away_ = std::move(callback);
+}
+
 void AgentLink::on_inject(std::function<void(const abi::Inject&)> callback) {
   const std::lock_guard lock(mutex_);
   on_inject_ = std::move(callback);
@@ -167,6 +172,7 @@ bool AgentLink::find_next_agent() {
     socket_.reset();
   }
   changed_.notify_all();
+  if (const auto callback = copy_of(on_away_)) callback();
   const auto deadline = std::chrono::steady_clock::now() + how->patience;
   while (!is_closing_within(look_pause) && std::chrono::steady_clock::now() < deadline) {
     auto found = os::connect(how->socket_path, connect_timeout);

@@ -64,6 +64,9 @@ class AgentLink {
   /// Sends what is not answered; also for the reading thread.
   Status tell(const abi::Message& message);
 
+  /// Called on the reading thread when an agent is gone, before the next one is asked.
+  void on_away(std::function<void()> callback);
+
   /// Called on the reading thread for every fault that the agent wants in this process. Without one, such
   /// requests are refused.
   void on_inject(std::function<void(const abi::Inject&)> callback);
@@ -129,6 +132,7 @@ class AgentLink {
   std::set<std::string> announced_;  ///< allocations of the tenant that came while we were its standby
   std::uint64_t agents_ = 1;         ///< number of agents that we have been connected to
   std::function<void()> on_lost_;
+  std::function<void()> on_away_;
   std::function<void(const abi::Inject&)> on_inject_;
   std::function<void()> on_hand_over_;
   std::function<void(const abi::Event&)> on_event_;
