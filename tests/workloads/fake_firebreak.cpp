@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <span>
+#include <utility>
 
 #include "program/cuda/copy.h"
 
@@ -91,6 +92,17 @@ fb_status fb_wait_promotion(fb_session*, std::int64_t, fb_resume* resume) {
   return FB_OK;
 }
 
+fb_status fb_turn_wanted(fb_session*, std::int64_t, std::uint64_t units) {
+  fake_firebreak().wanted.push_back(units);
+  return FB_OK;
+}
+
+fb_status fb_turn(fb_session*, std::int64_t) {
+  fake_firebreak().has_turn = true;
+  return FB_OK;
+}
+
+/// Whoever has not asked for its turn commits nothing.
 fb_status fb_commit(fb_session*, void* stream, std::uint64_t step, const void* state,
                     std::size_t state_bytes) {
   note("commit");
@@ -100,6 +112,7 @@ fb_status fb_commit(fb_session*, void* stream, std::uint64_t step, const void* s
     keep_memory(static_cast<CUstream>(stream));
     return fake.end;
   }
+  if (!std::exchange(fake.has_turn, false)) return FB_ERROR_INVALID_ARGUMENT;
   const auto* bytes = static_cast<const std::byte*>(state);
   fake.state.assign(bytes, bytes + state_bytes);
   fake.next_step = step + 1;

@@ -29,6 +29,8 @@ struct FakeFirebreak {
   // What the process that is played has done.
   std::vector<std::string> calls;  ///< without the prefix; repeated ones once
   std::map<std::string, Region> live;
+  std::vector<std::uint64_t> wanted;  ///< steps still to do, as it said before each of its turns
+  bool has_turn = false;              ///< since its last commit
 };
 
 /// The one fake.

@@ -77,6 +77,7 @@ TEST_P(Takeover, AnActiveCommitsEveryStepAndLeaves) {
   EXPECT_EQ(active.status, 0) << active.err;
   EXPECT_THAT(fake_firebreak().calls, ElementsAre("join", "alloc", "wait_promotion", "commit", "leave"));
   EXPECT_EQ(fake_firebreak().next_step, steps + 1);
+  EXPECT_THAT(fake_firebreak().wanted, ElementsAre(13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1));
   EXPECT_THAT(active.out, StartsWith(std::string(GetParam()) + ": 12 steps, output "));
   const Outcome alone = run({"--standalone"});
   EXPECT_EQ(active.file, alone.file);

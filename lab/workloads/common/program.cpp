@@ -105,6 +105,7 @@ class Run {
   /// False of both: another process does it, and this is its standby.
   Result<bool> run_step(std::uint64_t step);
   Result<bool> commit(std::uint64_t step);
+  Status await_turn(std::uint64_t step);
   Status await_step(std::uint64_t step, Pacer& pacer);
   Status move_once_possible();
   const Gpu& gpu() const { return full_ ? *full_ : gpu_; }
@@ -213,7 +214,15 @@ Status Run::move_once_possible() {
   return {};
 }
 
+/// Another tenant may be more urgent.
+Status Run::await_turn(std::uint64_t step) {
+  if (!session_) return {};
+  const Status wanted = session_->turn_wanted(workload_->last_step() - step + 1);
+  return wanted ? session_->turn() : wanted;
+}
+
 Result<bool> Run::run_step(std::uint64_t step) {
+  if (const Status ours = await_turn(step); !ours) return propagate(ours);
   if (const Status waited = throttle_.wait(step); !waited) return propagate(waited);
   if (step >= next_step_ + Throttle::depth) progress_.done(step - Throttle::depth);
   if (const Status queued = workload_->queue_step(gpu(), step); !queued) return propagate(queued);

@@ -83,6 +83,16 @@ Status Session::commit(CUstream stream, std::uint64_t step, std::span<const std:
   return status_of(fb_commit_changes(session_, stream, step, changes_.data(), changes_.size()), "fb_commit");
 }
 
+Status Session::turn_wanted(std::uint64_t steps) {
+  const fb_status status = fb_turn_wanted(session_, 0, steps);
+  return status == FB_ERROR_FENCED ? Status{} : status_of(status, "fb_turn_wanted");
+}
+
+Status Session::turn() {
+  const fb_status status = fb_turn(session_, -1);
+  return status == FB_ERROR_FENCED ? Status{} : status_of(status, "fb_turn");
+}
+
 Result<bool> Session::stand_down() {
   const fb_status status = fb_stand_down(session_);
   if (status == FB_ERROR_REFUSED) return false;

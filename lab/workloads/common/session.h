@@ -33,6 +33,11 @@ class Session final : public Memory {
   /// PermissionDenied: another process is the active one now, or is to be.
   Status commit(CUstream stream, std::uint64_t step, std::span<const std::byte> state,
                 const std::optional<std::span<const StateRange>>& changed);
+  /// What is still to do. Nobody else has to know where another process is the active one by now.
+  Status turn_wanted(std::uint64_t steps);
+  /// Waits until it is this tenant's turn to compute; also returns where another process is the active one
+  /// now, or is to be: the next commit says so.
+  Status turn();
   /// The active becomes the standby of whoever is active now, or of its own. False: it stays what it is,
   /// since nobody is ready; of a fenced one, since it is too late.
   Result<bool> stand_down();
