@@ -146,15 +146,17 @@ TEST_F(AgentResting, WhoIsAskedIsAskedByNobodyElseUntilItHasAnswered) {
 TEST_F(AgentResting, ANextAgentKnowsWhoRestsAndWhoWasAsked) {
   RestPage page;
   Peer command = peer(), operating = peer();
-  start_with(command, page);
+  const Process llm = start_with(command, page);
   send(operating, page, RestLevel::WithoutMemory);
   begin(Milliseconds(600'000));
+  detectors.callbacks.on_gpu_opened(llm.pid);  // the detectors find it again
   Peer next = peer();
   EXPECT_EQ(refusal(next, abi::Rest{"llm", RestLevel::Awake}),
             "it was asked before, and has not answered yet");
   page.do_it(std::uint64_t{7} << 20U);
   until([&] { return spare()["rest"] == "without memory"; });
   begin(Milliseconds(600'000));
+  detectors.callbacks.on_gpu_opened(llm.pid);  // the detectors find it again
   EXPECT_EQ(spare()["rest"], "without memory");
   Peer last = peer();
   send(last, page, RestLevel::Awake);
