@@ -419,8 +419,10 @@ class GpuReplayer : public Replayer {
                                    report.truth.write_line, report.truth.address, report.truth.read_line);
     std::uint64_t touched_bytes = 0;
     for (const softgpu::ObservedAccess& each : *accesses) touched_bytes += each.size_bytes;
+    const access::OperationEffects effects = access::find_effects(summary, arguments, workspace_);
     if (report.problem.empty() && touched_bytes <= most_checked_bytes)
-      report.problem = find_uncertain(access::find_effects(summary, arguments, workspace_), *accesses);
+      report.problem = find_uncertain(effects, *accesses);
+    report.leaves_to_chance = effects.values_may_race;
     return is_idempotent && report.problem.empty() ? tear(report) : Status();
   }
 
@@ -431,7 +433,7 @@ class GpuReplayer : public Replayer {
     if (!done) return done;
     const auto by_chance = count_different();
     if (!by_chance) return propagate(by_chance);
-    report.leaves_to_chance = *by_chance != 0;
+    report.leaves_to_chance = report.leaves_to_chance || *by_chance != 0;
     for (int i = 0; i < options_.tears && !report.leaves_to_chance && report.problem.empty(); ++i) {
       const std::uint64_t stop = report.access_count == 0 ? 0 : random_() % report.access_count;
       if (const auto torn = traced(report.data, stop); !torn) return propagate(torn);

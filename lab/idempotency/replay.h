@@ -34,7 +34,7 @@ struct ReplayReport {
   std::uint64_t access_count = 0;
   bool is_whole = false;  ///< all accesses were recorded; else nothing is known of the truth
   TraceTruth truth;
-  bool leaves_to_chance = false;  ///< two runs of it differ: it is not torn
+  bool leaves_to_chance = false;  ///< two whole runs of it may differ, or did: it is not torn
   int redo_count = 0;             ///< torn runs that were done again, all equal unless there is a problem
   std::string problem;            ///< what must not be; empty: all is well
 };

@@ -77,9 +77,8 @@ an H200 ({of.link("h200/mode-cost")})."""
 
 def stalls(of):
     rows, exits = [], []
-    for file in ("h100/spare-faults-keeper", "h100/spare-faults-torch-3", "h100/spare-faults-graph-2",
-                 "h100/spare-faults-segments", "h100/spare-anchors", "h200/spare-faults", "h200/spare-guarded",
-                 "h200/spare-bounded"):
+    for file in ("h100/spare-faults-torch-3", "h100/spare-faults-graph-2", "h100/spare-faults-segments",
+                 "h200/spare-faults", "h200/spare-faults-40", "h200/spare-guarded", "h200/spare-bounded"):
         run = of.load(file)
         for program, each in run["figures"].items():
             said = run["said"][program]
@@ -128,6 +127,17 @@ def throws(of):
                   "fence, median", "left a round: descriptors, threads, KiB"], rows)
 
 
+def held_by_programs(of):
+    faults = of.load("h200/spare-faults-40")["faults"]
+    rows = []
+    for program in faults[0]["held"]:
+        for when, fault in (("before the first fault", faults[0]), ("after one", faults[1]),
+                            (f"after {len(faults) - 1}", faults[-1])):
+            held = fault["held"][program]
+            rows.append([f"{program}, {when}", held["descriptors"], held["threads"], figure(held["own_kib"] / 1024)])
+    return table(["program", "descriptors", "threads", "MiB of its own"], rows)
+
+
 def spare(of):
     operators = of.load("h200/torch-operators")
     server = of.load("h200/llm-server")
@@ -161,6 +171,10 @@ In two MPS domains in turns, one program, on an H200 ({of.link("h200/instances")
 away; the next one goes on with the same memory.
 
 {throws(of)}
+
+What programs hold over 40 faults beside them ({of.link("h200/spare-faults-40")}):
+
+{held_by_programs(of)}
 
 ## What it costs, the guard included
 
