@@ -172,11 +172,9 @@ void Agent::on_message(Connection& connection, abi::Message message, std::vector
           [&](const abi::Inject& request) { injections_.inject(connection, request); },
           [&](const abi::Injected& report) { injections_.injected(connection, report); },
           [&](const abi::Place& request) {
-            if (auto placed = place(connection, request)) {
-              connection.answer(*placed);
-            } else {
-              answers_.give(connection, propagate(placed));
-            }
+            const auto placed = place(connection, request);
+            if (!placed) return answers_.give(connection, propagate(placed));
+            connection.answer(*placed);
           },
           [&](const abi::Adopt& request) {
             const Status room = room_for_user(connection, request.tenant);
