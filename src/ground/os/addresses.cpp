@@ -8,10 +8,10 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <charconv>
 #include <fstream>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -123,14 +123,22 @@ class Fields {
     return word;
   }
   bool empty() const { return left_.empty(); }
+  std::string_view left() const { return left_; }
 
  private:
   std::string_view left_;
 };
 
-/// begin-end rights offset major:minor inode [path]
-std::optional<MappedRegion> parse_line(std::string_view line) {
-  Fields fields(line);
+void for_each_line(std::string_view text, const std::function<void(std::string_view)>& act) {
+  while (!text.empty()) {
+    const std::size_t length = std::min(text.find('\n'), text.size());
+    act(text.substr(0, length));
+    text.remove_prefix(std::min(length + 1, text.size()));
+  }
+}
+
+/// begin-end rights offset major:minor inode [path]; what is left of `fields` is the path.
+std::optional<MappedRegion> parse_line(Fields& fields) {
   const auto begin = fields.number('-', 16);
   const auto end = fields.number(' ', 16);
   if (!begin || !end || fields.empty()) return std::nullopt;
@@ -176,16 +184,10 @@ Result<Fd> open_map(pid_t pid) {
   return file;
 }
 
-Result<std::vector<MappedRegion>> read_all(const Fd& file, pid_t pid) {
-  std::string text;
-  std::array<char, 65536> buffer;
-  while (true) {
-    const ssize_t got = ::read(file.get(), buffer.data(), buffer.size());
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return fail_errno("read " + path_of(pid), errno);
-    if (got == 0) return parse_memory_map(text);
-    text.append(buffer.data(), static_cast<std::size_t>(got));
-  }
+Result<std::vector<MappedRegion>> read_all(pid_t pid) {
+  const auto text = content_of_proc(path_of(pid));
+  if (!text) return propagate(text);
+  return parse_memory_map(*text);
 }
 
 /// The one that holds the address, or the next one; empty: there is none.
@@ -219,16 +221,13 @@ Result<std::vector<MappedRegion>> ask_for_regions(const Fd& file, std::uint64_t 
 
 }  // namespace
 
-Result<std::vector<MappedRegion>> memory_map(pid_t pid) {
-  const auto file = open_map(pid);
-  return file ? read_all(*file, pid) : propagate(file);
-}
+Result<std::vector<MappedRegion>> memory_map(pid_t pid) { return read_all(pid); }
 
 Result<std::vector<MappedRegion>> memory_map_within(pid_t pid, std::uint64_t begin, std::uint64_t end) {
   const auto file = open_map(pid);
   if (!file) return propagate(file);
   if (auto asked = ask_for_regions(*file, begin, end)) return asked;
-  auto all = read_all(*file, pid);
+  auto all = read_all(pid);
   if (all) {
     std::erase_if(*all, [&](const MappedRegion& each) { return each.end <= begin || each.begin >= end; });
   }
@@ -237,12 +236,29 @@ Result<std::vector<MappedRegion>> memory_map_within(pid_t pid, std::uint64_t beg
 
 std::vector<MappedRegion> parse_memory_map(std::string_view text) {
   std::vector<MappedRegion> regions;
-  while (!text.empty()) {
-    const std::size_t length = std::min(text.find('\n'), text.size());
-    if (const auto region = parse_line(text.substr(0, length))) regions.push_back(*region);
-    text.remove_prefix(std::min(length + 1, text.size()));
-  }
+  for_each_line(text, [&](std::string_view line) {
+    Fields fields(line);
+    if (const auto region = parse_line(fields)) regions.push_back(*region);
+  });
   return regions;
+}
+
+std::vector<NamedRegion> parse_named_regions(std::string_view text) {
+  std::vector<NamedRegion> regions;
+  for_each_line(text, [&](std::string_view line) {
+    Fields fields(line);
+    const auto region = parse_line(fields);
+    if (!region || region->end <= region->begin) return;
+    const std::string_view name = fields.left();
+    regions.push_back(
+        {{region->begin, region->end}, std::string(name.substr(std::min(name.find('/'), name.size())))});
+  });
+  return regions;
+}
+
+std::vector<NamedRegion> named_regions() {
+  const auto text = content_of_proc("/proc/self/maps");
+  return text ? parse_named_regions(*text) : std::vector<NamedRegion>();
 }
 
 }  // namespace firebreak::os

@@ -5,6 +5,7 @@
 #include <sys/types.h>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -79,5 +80,15 @@ Result<std::vector<MappedRegion>> memory_map_within(pid_t pid, std::uint64_t beg
 
 /// The same from the text of such a file; lines that are none are left out.
 std::vector<MappedRegion> parse_memory_map(std::string_view text);
+
+/// A part of the address space with what /proc/self/maps says that it is; empty: nothing of a file.
+struct NamedRegion {
+  AddressRange range;
+  std::string name;
+};
+/// Of this process, by address. Empty where it is not to be read.
+std::vector<NamedRegion> named_regions();
+/// The same from the text of that file; lines that are none are left out.
+std::vector<NamedRegion> parse_named_regions(std::string_view text);
 
 }  // namespace firebreak::os

@@ -11,6 +11,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <ctime>
 #include <utility>
@@ -115,6 +116,20 @@ Result<std::string> content_at(const std::string& path) {
   const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
   if (!file) return fail_errno("open " + path, errno);
   return content_of(file.get());
+}
+
+Result<std::string> content_of_proc(const std::string& path) {
+  const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file) return fail_errno("open " + path, errno);
+  std::string content;
+  std::array<char, 16384> part;
+  while (true) {
+    const ssize_t got = ::read(file.get(), part.data(), part.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return fail_errno("read " + path, errno);
+    if (got == 0) return content;
+    content.append(part.data(), static_cast<std::size_t>(got));
+  }
 }
 
 Result<std::size_t> file_size(int fd) {

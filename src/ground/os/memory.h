@@ -56,6 +56,8 @@ Result<bool> is_locked_elsewhere(int fd);
 Result<std::string> content_of(int fd);
 /// Returns the content of the file at that path.
 Result<std::string> content_at(const std::string& path);
+/// The same of a file of /proc or /sys, which says no size: it is read to its end.
+Result<std::string> content_of_proc(const std::string& path);
 
 /// The size of the file behind a descriptor.
 Result<std::size_t> file_size(int fd);

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ground/os/memory_left.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
+#include <utility>
 
-#include "ground/os/fd.h"
+#include "ground/os/memory.h"
 
 namespace firebreak::os {
 namespace {
@@ -21,15 +20,10 @@ std::optional<std::uint64_t> number_at_begin(std::string_view text) {
   return read.ec == std::errc() ? std::optional(number) : std::nullopt;
 }
 
-/// The beginning of a file of /proc or /sys, which has no size. Empty: it is not to be read.
-std::string beginning_of(const std::string& path) {
-  constexpr std::size_t most_bytes = 8192;
-  const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file) return {};
-  std::string text(most_bytes, '\0');
-  const ssize_t length = ::read(file.get(), text.data(), text.size());
-  text.resize(length < 0 ? 0 : static_cast<std::size_t>(length));
-  return text;
+/// Empty: it is not to be read.
+std::string text_of(const std::string& path) {
+  auto content = content_of_proc(path);
+  return content ? std::move(*content) : std::string();
 }
 
 }  // namespace
@@ -81,10 +75,9 @@ std::optional<std::uint64_t> left_in_group(std::string_view max, std::string_vie
 }
 
 std::optional<std::uint64_t> memory_left_bytes() {
-  auto left = available_in(beginning_of("/proc/meminfo"));
-  for (const std::string& folder : group_folders_in(beginning_of("/proc/self/cgroup"))) {
-    const auto in_group =
-        left_in_group(beginning_of(folder + "/memory.max"), beginning_of(folder + "/memory.current"));
+  auto left = available_in(text_of("/proc/meminfo"));
+  for (const std::string& folder : group_folders_in(text_of("/proc/self/cgroup"))) {
+    const auto in_group = left_in_group(text_of(folder + "/memory.max"), text_of(folder + "/memory.current"));
     if (in_group) left = std::min(left.value_or(*in_group), *in_group);
   }
   return left;

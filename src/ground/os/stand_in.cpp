@@ -61,34 +61,6 @@ SocketNames socket_names(int number) {
   return {ask_for_name(number, ::getsockname), ask_for_name(number, ::getpeername)};
 }
 
-std::vector<NamedRegion> parse_named_regions(std::string_view text) {
-  std::vector<NamedRegion> regions;
-  while (!text.empty()) {
-    const std::string_view line = text.substr(0, text.find('\n'));
-    text.remove_prefix(std::min(text.size(), line.size() + 1));
-    AddressRange range;
-    const char* const end = line.data() + line.size();
-    const auto first = std::from_chars(line.data(), end, range.begin, 16);
-    if (first.ec != std::errc() || first.ptr == end || *first.ptr != '-') continue;
-    if (std::from_chars(first.ptr + 1, end, range.end, 16).ec != std::errc() || range.end <= range.begin)
-      continue;
-    const std::size_t name = line.find('/');
-    regions.push_back({range, name == std::string_view::npos ? "" : std::string(line.substr(name))});
-  }
-  return regions;
-}
-
-std::vector<NamedRegion> named_regions() {
-  const Fd file(::open("/proc/self/maps", O_RDONLY | O_CLOEXEC));
-  std::string text;
-  std::array<char, 65536> part{};
-  for (ssize_t length = 1; file && length > 0;) {
-    length = ::read(file.get(), part.data(), part.size());
-    if (length > 0) text.append(part.data(), static_cast<std::size_t>(length));
-  }
-  return parse_named_regions(text);
-}
-
 std::vector<std::pair<int, std::string>> named_descriptors() {
   std::vector<std::pair<int, std::string>> all;
   const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir("/proc/self/fd"), &::closedir);

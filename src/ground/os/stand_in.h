@@ -34,16 +34,6 @@ struct SocketNames {
 };
 SocketNames socket_names(int number);
 
-/// A part of the address space with what /proc/self/maps says that it is; empty: nothing of a file.
-struct NamedRegion {
-  AddressRange range;
-  std::string name;
-};
-/// Of this process, by address. Empty where it is not to be read.
-std::vector<NamedRegion> named_regions();
-/// The same from the text of that file; lines that are none are left out.
-std::vector<NamedRegion> parse_named_regions(std::string_view text);
-
 /// This process's descriptors, as numbers with what /proc says that they are.
 std::vector<std::pair<int, std::string>> named_descriptors();
 

@@ -52,7 +52,7 @@ TEST(StandIn, MemoryOfAFileBecomesZerosThatReachNobody) {
 
 TEST(StandIn, LinesThatAreNoneAreLeftOut) {
   const auto regions =
-      parse_named_regions("10-20 rw-p 0 00:01 5  /dev/nvidia0\nnonsense\n30-20 rw-p\n40-50 r--p 0");
+      parse_named_regions("10-20 rw-p 0 00:01 5  /dev/nvidia0\nnonsense\n30-20 rw-p\n40-50 r--p 0 00:00 0 ");
   ASSERT_EQ(regions.size(), 2U);
   EXPECT_EQ(regions[0].name, "/dev/nvidia0");
   EXPECT_EQ(regions[0].range, (AddressRange{0x10, 0x20}));

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -14,6 +15,7 @@
 #include <string>
 #include <thread>
 
+#include "ground/os/fd.h"
 #include "program/instance/window.h"
 
 namespace firebreak::instance {
@@ -193,6 +195,24 @@ TEST_F(Copy, TheSignalStaysThePrograms) {
   ASSERT_EQ(::raise(Threads::signal()), 0);
   EXPECT_EQ(programs_signals, 1);
   ::signal(Threads::signal(), SIG_DFL);
+}
+
+/// The driver looks there for addresses that nobody has.
+TEST_F(Copy, ItReadsTheProcesssMemoryMapWithoutTheWindow) {
+  const auto copy = load();
+  void* const kept = ::mmap(reinterpret_cast<void*>(window_begin), std::size_t{1} << 21, PROT_NONE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE | MAP_NORESERVE, -1, 0);
+  ASSERT_EQ(kept, reinterpret_cast<void*>(window_begin));
+  const os::Fd file(function<int(const char*)>(*copy, "greedy_open")("/proc/self/maps"));
+  std::string seen(1 << 20, '\0');
+  const ssize_t size = ::read(file.get(), seen.data(), seen.size());
+  ASSERT_GT(size, 0);
+  seen.resize(static_cast<std::size_t>(size));
+  ::munmap(kept, std::size_t{1} << 21);
+  EXPECT_THAT(seen, testing::HasSubstr("[stack]"));
+  EXPECT_THAT(seen, testing::HasSubstr("instance_test"));
+  EXPECT_THAT(seen, testing::Not(testing::HasSubstr("500000000000-")));
+  EXPECT_TRUE(copy->throw_away().is_gone);
 }
 
 /// setuid() waits for an answer from each thread of the process, also from one that is being ended.

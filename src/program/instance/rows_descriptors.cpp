@@ -40,7 +40,7 @@ bool is_own_maps(const char* path) { return path != nullptr && std::strcmp(path,
 /// The text of it without the window: the addresses that an instance has reserved are no other one's
 /// obstacle.
 os::Fd maps_without_window() {
-  const auto text = os::content_at("/proc/self/maps");
+  const auto text = os::content_of_proc("/proc/self/maps");
   auto memory = text ? os::memory_file_with(without_window(*text)) : Result<os::Fd>(propagate(text));
   return memory ? std::move(*memory) : os::Fd();
 }
