@@ -6,8 +6,9 @@ program compares every word of every result. For a machine with a GPU, root and 
     tests/hardware/rest.py BIN RESULT.json [--rests N] [--tenants NAME,...] [--gib N] [--daemons-anew]
 
 BIN: the folder with the programs. FIREBREAK_GPU=soft: without a GPU. Tenants: small (firebreak-checker), torch
-(steps_torch.py), torch_large (PyTorch with --gib GiB of memory, whose sum it compares at the end). --daemons-anew: ends
-the agent's MPS daemons by their process ids while a tenant rests, once for each depth, and waits until they serve again.
+(steps_torch.py), torch_large (PyTorch with --gib GiB of memory, whose sum it compares at the end). --daemons-anew, for
+one tenant alone, since others would end with them: ends the agent's MPS daemons by their process ids while it rests, once
+for each depth, and waits until they serve again.
 Exit 1 where a program ended, a word was wrong, somebody did not rest or come back, or had a descriptor or a mapping of
 the GPU while it rested without its memory. Ends everything that it started."""
 import argparse
@@ -156,6 +157,8 @@ def main():
     parser.add_argument("--gib", default="4")
     parser.add_argument("--daemons-anew", action="store_true")
     arguments = parser.parse_args()
+    if arguments.daemons_anew and "," in arguments.tenants:
+        parser.error("--daemons-anew ends whoever does not rest: name one tenant")
     rows = []
     with tempfile.TemporaryDirectory(prefix="firebreak-rest-") as folder:
         stage = spare_faults.Stage(str(arguments.programs.resolve()), folder + "/agent", True)
