@@ -32,7 +32,7 @@
 #define TAKEN_IN	8
 #define POOL		0x700000000UL
 #define FILLING		0x800000000UL
-#define FILLING_SIZE	(160 * PROOF_MIB)
+#define FILLING_SIZE	(128 * PROOF_MIB)
 #define LONG_REPEAT	400000000U
 #define GRACES		"/proc/driver/nvidia-uvm/fault_isolation_graces"
 #define FIRST_NUMBER	10
@@ -353,7 +353,6 @@ uint32_t video_memory_full(struct client *client, struct scene *scene)
 {
 	char *memory = managed_map(client, FILLING, FILLING_SIZE);
 
-	memset(memory, 1, FILLING_SIZE);
 	migrate(client, memory, FILLING_SIZE, true);
 	return few_wide_stores(client, scene);
 }
