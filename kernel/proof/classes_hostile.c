@@ -32,7 +32,7 @@
 #define TAKEN_IN	8
 #define POOL		0x700000000UL
 #define FILLING		0x800000000UL
-#define FILLING_SIZE	(128 * PROOF_MIB)
+#define FILLING_SIZE	(104 * PROOF_MIB)
 #define LONG_REPEAT	400000000U
 #define GRACES		"/proc/driver/nvidia-uvm/fault_isolation_graces"
 #define FIRST_NUMBER	10
@@ -349,12 +349,9 @@ uint32_t cannot_be_helped_further(struct client *client, struct scene *scene)
 }
 
 /* More than the GPU has: what is there goes for what comes, and for the tables of sinks. */
-uint32_t video_memory_full(struct client *client, struct scene *scene)
+void fill_video_memory(struct client *client)
 {
-	char *memory = managed_map(client, FILLING, FILLING_SIZE);
-
-	migrate(client, memory, FILLING_SIZE, true);
-	return few_wide_stores(client, scene);
+	migrate(client, managed_map(client, FILLING, FILLING_SIZE), FILLING_SIZE, true);
 }
 
 static void *map_in_thread(void *client)

@@ -178,7 +178,7 @@ struct client client_open_without_mm(uint32_t number, uint32_t gpu)
 static void channel_unregister(struct client *client, uint32_t channel)
 {
 	UVM_UNREGISTER_CHANNEL_PARAMS params = {
-		.gpuUuid = gpu_uuid(client->gpu),
+		UNREGISTER_FROM(gpu_uuid(client->gpu))
 		.hClient = client->number,
 		.hChannel = channel + 100 * client->gpu,
 	};

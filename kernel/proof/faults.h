@@ -51,7 +51,6 @@ fault_function bound_lowered;
 fault_function bound_lowered_around_freed;
 fault_function cannot_be_helped_further;
 fault_function second_thread_maps;
-fault_function video_memory_full;
 fault_function two_engines_fault;
 
 /* What processes do with descriptors, programs and sleep while their kernels run. */
@@ -63,5 +62,7 @@ fault_function killed_asleep;
 void enter_named_cgroup(void);
 void enter_other_cgroup(void);
 void name_as_mps_server(void);
+/* Once it has opened all. */
+void fill_video_memory(struct client *client);
 
 #endif

@@ -174,6 +174,8 @@ void play_faulter(struct scene *scene, const struct fault_class *class, uint32_t
 		class->prepare();
 	client = class->alone ? client_open_alone(number + 1, scene->gpu) : enter(class, number + 1, scene->gpu);
 	part->benign_ns = benign_faults(&client);
+	if (class->opened)
+		class->opened(&client);
 	atomic_store(&part->ready, 1);
 	wait_until(&scene->go);
 	program = class->fault(&client, scene);
