@@ -310,7 +310,7 @@ const struct fault_class fault_classes[] = {
 	{ "a second thread maps", second_thread_maps, 1, .contained_at_least = 1 },
 	{ "copy engine, its channel's host faults too", two_engines_fault, 1, .looks = 1, .kill_delay_ms = 60000 },
 	{ "a channel that cannot be cleared", copy_engine, 1, .test_fails = 3, .counts = "fault no_range contained", .as_ever = true },
-	{ "video memory is full", few_wide_stores, 1, .opened = fill_video_memory, .evicts = true, .contained_at_least = 1 },
+	{ "video memory is full", few_wide_stores, 1, .opened = fill_video_memory, .contained_at_least = 1 },
 	{ "killed while the machine sleeps", killed_asleep, 1, .kill = true, .dies_asleep = true },
 	{ "killed while the machine sleeps, without an mm", killed_asleep, 1, .kill = true, .dies_asleep = true, .without_mm = true },
 };

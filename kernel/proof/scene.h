@@ -65,7 +65,6 @@ struct fault_class {
 	bool alone;		/* in a group of its own, which ends as ever */
 	uint32_t test_fails;	/* 1: the module can make no sink. 2: it fails once its entries are written. 3: no channel can be cleared */
 	void (*opened)(struct client *client);	/* in its process, once it has opened all and before anybody begins */
-	bool evicts;		/* the tables of its sinks take others' video memory, which takes more pushes */
 	bool gives_up;		/* the module makes no more sinks for this client, and goes on making them for others */
 	bool mode_off;		/* it turns the module's mode off after its first fault */
 	uint32_t looks;		/* at so many things by itself, all of which have to be right */

@@ -13,8 +13,6 @@
  * beside it.
  */
 #define PUSHES_AT_MOST	(8 * 3 + 4 + 1 + 2)
-/* Where video memory is full a new table evicts, as one of an ordinary fault does: a chunk of 2 MiB, page by page at worst. */
-#define PUSHES_EVICTING	(PUSHES_AT_MOST + 4 * 512)
 
 /* The module has counted the holds of the lock that the kernel's tracing tells of, and nothing in one took longer than it says. */
 static bool stalls_told(const struct verdict *verdict)
@@ -76,7 +74,7 @@ static const char *not_as_expected(const struct fault_class *class, const struct
 
 	if (wrong)
 		return wrong;
-	if (verdict->lock.sink_pushes.largest > (class->evicts ? PUSHES_EVICTING : PUSHES_AT_MOST))
+	if (verdict->lock.sink_pushes.largest > PUSHES_AT_MOST)
 		return "sink_pushes";
 	if (!verdict->clean)
 		return "something is left";
