@@ -132,47 +132,44 @@ static bool process_is_gone(uvm_fault_isolation_client_t *client)
     return is_gone;
 }
 
-// A thread of the process that runs the program which initialized the VA space, with its task lock; NULL where there is none. execve takes
-// that lock for the change of programs. Under rcu_read_lock().
-static struct task_struct *lock_thread_of_program(uvm_fault_isolation_client_t *client)
+// SIGKILL, where a thread of the process still runs the program that initialized the VA space. execve takes the thread's lock for the change
+// of programs. The reference keeps the number from being given to another process.
+static void kill_program(uvm_fault_isolation_client_t *client, bool *is_there, bool *is_killed)
 {
-    struct task_struct *process = pid_task(client->process, PIDTYPE_TGID);
+    struct task_struct *process;
     struct task_struct *thread;
 
-    if (!process)
-        return NULL;
+    *is_there = *is_killed = false;
 
-    for_each_thread(process, thread) {
-        task_lock(thread);
-        if (thread->mm == client->mm)
-            return thread;
+    rcu_read_lock();
+    process = pid_task(client->process, PIDTYPE_TGID);
+    if (process) {
+        for_each_thread(process, thread) {
+            task_lock(thread);
+            if (thread->mm == client->mm && !*is_there) {
+                *is_there = true;
+                *is_killed = kill_pid(client->process, SIGKILL, 1) == 0;
+            }
 
-        task_unlock(thread);
+            task_unlock(thread);
+        }
     }
 
-    return NULL;
+    rcu_read_unlock();
 }
 
-// Another program of the same process has done nothing, and may be root's.
+// Another program of the same process has done nothing, and may be root's. A process that is on its way out may still be writing a core.
 static void kill_client(struct work_struct *work)
 {
     uvm_fault_isolation_client_t *client = container_of(to_delayed_work(work), uvm_fault_isolation_client_t, kill_work);
     bool was_gone = process_is_gone(client);
-    struct task_struct *thread;
-    bool is_killed;
+    bool is_there, is_killed;
 
-    // The reference keeps the number from being given to another process. A process that is on its way out may still be writing a core.
-    rcu_read_lock();
-    thread = lock_thread_of_program(client);
-    is_killed = thread && kill_pid(client->process, SIGKILL, 1) == 0;
-    if (thread)
-        task_unlock(thread);
-
-    rcu_read_unlock();
+    kill_program(client, &is_there, &is_killed);
 
     if (is_killed && !was_gone)
         uvm_fault_isolation_log_killed();
-    else if (!thread && !was_gone)
+    else if (!is_there && !was_gone)
         uvm_fault_isolation_log_not_killed();
 }
 
