@@ -50,6 +50,7 @@ objects: $(stock_module) $(patched_module)
 .PHONY: lint
 lint: $(stock_module) $(patched_module) | $(filter objects,$(MAKECMDGOALS))
 	$(here)/isolation/same_version_test
+	$(here)/hardware/try_test
 	$(if $(filter 535,$(BRANCH)),$(here)/isolation/bodies_test $(source) $(BRANCH))
 	$(here)/isolation/new_warnings $(build)/stock.log $(build)/patched.log
 	$(here)/isolation/lint $(build)/patched $(kernel_source) $(KERNEL) >$(build)/lint.log 2>&1 || { tail -n 40 $(build)/lint.log >&2; exit 1; }

@@ -206,6 +206,7 @@ struct model_channel {
 	bool orphan;
 	u32 programs;
 	u32 faulted;
+	u64 host_address;	/* what the host accesses for it besides, once; 0 for nothing */
 	u32 chram;
 	u32 runlist[0x100 / 4];
 };
@@ -318,6 +319,7 @@ struct model_settings {
 	int cancel_wrong_page;
 	int sparse_faults;
 	int fatal_client;
+	int host_faults_too;
 };
 extern struct model_settings model_settings;
 int model_setting_change(const char *name, s64 value);

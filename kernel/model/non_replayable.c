@@ -13,43 +13,77 @@
 #define CLIENT_HUB	(1U << 20)
 #define FAULTS_ENABLED	(1U << 30)
 #define VALID		(1U << 31)
+#define HOST_DISTANCE	(1ULL << 30)
 
-static void packet_fill(struct model_program *program, u32 lane_index, u32 *packet)
+struct access_fault {
+	u64 address;
+	enum model_fault fault;
+	enum model_access_type access;
+	bool copy;
+};
+
+static void packet_fill(struct model_channel *channel, const struct access_fault *fault, u32 *packet)
 {
-	struct model_lane *lane = &program->lane[lane_index];
-	struct model_channel *channel = program->channel;
 	const struct model_arch *arch = channel->gpu->arch;
-	bool copy = channel->engine == GPU_MODEL_ENGINE_COPY;
 	u64 now = ktime_get_real_ns();
 
 	packet[0] = lower_32_bits(channel->instance);
 	packet[1] = upper_32_bits(channel->instance);
-	packet[2] = lower_32_bits(lane->fault_address);
-	packet[3] = upper_32_bits(lane->fault_address);
+	packet[2] = lower_32_bits(fault->address);
+	packet[3] = upper_32_bits(fault->address);
 	packet[4] = lower_32_bits(now);
 	packet[5] = upper_32_bits(now);
-	packet[6] = copy ? arch->engine_ce : arch->engine_host;
-	packet[7] = lane->fault | (copy ? arch->client_ce : arch->client_host) << 8 | lane->access << 16 |
+	packet[6] = fault->copy ? arch->engine_ce : arch->engine_host;
+	packet[7] = fault->fault | (fault->copy ? arch->client_ce : arch->client_host) << 8 | fault->access << 16 |
 		    CLIENT_HUB | FAULTS_ENABLED | VALID;
+}
+
+static void put_packet(struct model_channel *channel, const struct access_fault *fault)
+{
+	struct model_gpu *gpu = channel->gpu;
+	struct model_shadow *shadow = &gpu->shadow;
+	unsigned long flags;
+
+	channel->faulted |= fault->copy ? ENGINE_FAULTED : PBDMA_FAULTED;
+	WRITE_ONCE(channel->chram, channel->faulted);
+	spin_lock_irqsave(&shadow->lock, flags);
+	packet_fill(channel, fault, shadow->packets[shadow->put % MODEL_SHADOW_ENTRIES]);
+	smp_wmb();
+	WRITE_ONCE(shadow->put, shadow->put + 1);
+	spin_unlock_irqrestore(&shadow->lock, flags);
+	gpu->status.non_replayable++;
+}
+
+/* What the host wants to do for the channel besides, which goes through or faults. */
+static void host_access(struct model_channel *channel)
+{
+	struct access_fault fault = { .address = channel->host_address, .access = MODEL_ACCESS_WRITE };
+	u64 left;
+
+	model_translate(channel->space, fault.address, fault.access, false, &left, &fault.fault);
+	if (fault.fault == MODEL_FAULT_NONE)
+		channel->host_address = 0;
+	else
+		put_packet(channel, &fault);
 }
 
 void model_non_replayable(struct model_program *program, u32 lane)
 {
 	struct model_channel *channel = program->channel;
-	struct model_gpu *gpu = channel->gpu;
-	struct model_shadow *shadow = &gpu->shadow;
-	u32 bit = channel->engine == GPU_MODEL_ENGINE_COPY ? ENGINE_FAULTED : PBDMA_FAULTED;
-	unsigned long flags;
+	struct access_fault fault = {
+		.address = program->lane[lane].fault_address,
+		.fault = program->lane[lane].fault,
+		.access = program->lane[lane].access,
+		.copy = channel->engine == GPU_MODEL_ENGINE_COPY,
+	};
 
-	channel->faulted |= bit;
-	WRITE_ONCE(channel->chram, channel->faulted);
-	spin_lock_irqsave(&shadow->lock, flags);
-	packet_fill(program, lane, shadow->packets[shadow->put % MODEL_SHADOW_ENTRIES]);
-	smp_wmb();
-	WRITE_ONCE(shadow->put, shadow->put + 1);
-	spin_unlock_irqrestore(&shadow->lock, flags);
-	gpu->status.non_replayable++;
-	model_interrupt(gpu);
+	put_packet(channel, &fault);
+	if (fault.copy && channel->client == (u32)READ_ONCE(model_settings.host_faults_too)) {
+		WRITE_ONCE(model_settings.host_faults_too, 0);
+		channel->host_address = fault.address + HOST_DISTANCE;
+		host_access(channel);
+	}
+	model_interrupt(channel->gpu);
 }
 
 void model_channel_clear_faulted(struct model_channel *channel, u32 mask)
@@ -60,6 +94,10 @@ void model_channel_clear_faulted(struct model_channel *channel, u32 mask)
 	channel->gpu->status.clears++;
 	channel->faulted &= ~mask;
 	WRITE_ONCE(channel->chram, channel->faulted);
+	if ((mask & PBDMA_FAULTED) && channel->host_address) {
+		host_access(channel);
+		model_interrupt(channel->gpu);
+	}
 	if (channel->faulted)
 		return;
 	list_for_each_entry(program, &channel->gpu->programs, node)

@@ -32,6 +32,7 @@ MODEL_PARAMETER(skip_invalidate, "wrong on purpose: 1 ignores TLB invalidates");
 MODEL_PARAMETER(drop_replay, "wrong on purpose: 1 ignores replays");
 MODEL_PARAMETER(wrong_pte_bit, "wrong on purpose: a bit to flip in every valid PTE read, -1 for none");
 MODEL_PARAMETER(fatal_client, "whose faults are told as violations of privilege, 0 for nobody's");
+MODEL_PARAMETER(host_faults_too, "with whose next copy fault the host of its channel faults too, 0 for nobody's");
 MODEL_PARAMETER(sparse_faults, "how many accesses at sparse entries fault all the same");
 MODEL_PARAMETER(cancel_wrong_page, "wrong on purpose: 1 cancels the page after the one asked for");
 
@@ -46,6 +47,7 @@ static const struct {
 	{ "drop_replay", &model_settings.drop_replay },
 	{ "wrong_pte_bit", &model_settings.wrong_pte_bit },
 	{ "fatal_client", &model_settings.fatal_client },
+	{ "host_faults_too", &model_settings.host_faults_too },
 	{ "sparse_faults", &model_settings.sparse_faults },
 	{ "cancel_wrong_page", &model_settings.cancel_wrong_page },
 };

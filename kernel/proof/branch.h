@@ -23,4 +23,11 @@
 #define FREE_LENGTH(size)
 #endif
 
+/* And UVM_UNREGISTER_CHANNEL of which GPU. */
+#if PROOF_BRANCH < 595
+#define UNREGISTER_FROM(uuid)	.gpuUuid = (uuid),
+#else
+#define UNREGISTER_FROM(uuid)
+#endif
+
 #endif

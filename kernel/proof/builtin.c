@@ -28,7 +28,7 @@ int run_builtin(void)
 	module_set("test_fails", 2);
 	failures += run(&client, "a sink fails", true);
 	module_set("test_fails", 0);
-	client_close(&neighbour);
-	client_close(&client);
+	client_leave(&neighbour);
+	client_leave(&client);
 	return failures ? 1 : 0;
 }

@@ -97,6 +97,19 @@ static uint32_t copy_engine_twice(struct client *client, struct scene *scene)
 	return launch(client, PROOF_CHANNEL_COPY, 1, copies, 2, 1);
 }
 
+/* While the first fault is being dealt with the channel's other engine faults too, and the copy waits for both. */
+uint32_t two_engines_fault(struct client *client, struct scene *scene)
+{
+	struct gpu_model_access copy = { NOWHERE, MANAGED, GPU_MODEL_COPY, 4096 };
+	uint32_t program;
+
+	migrate(client, managed_map(client, MANAGED, SIZE), SIZE, true);
+	model_set("host_faults_too", client->number);
+	program = launch(client, PROOF_CHANNEL_COPY, 1, &copy, 1, 1);
+	found(client, scene, wait_for(client, program, WAIT_MS, NULL, 0).state == GPU_MODEL_DONE);
+	_exit(0);
+}
+
 static uint32_t pbdma(struct client *client, struct scene *scene)
 {
 	return several(client, PROOF_CHANNEL_HOST, GPU_MODEL_RELEASE, NOWHERE, STRIDE, 1);
@@ -185,7 +198,7 @@ static uint32_t torn_down(struct client *client, struct scene *scene)
  */
 static uint32_t left_duplicates(struct client *client, struct scene *scene)
 {
-	client_close(client);
+	client_leave(client);
 	model_duplicate(client, DUPLICATE_COUNT);
 	_exit(0);
 }
@@ -222,7 +235,7 @@ const struct fault_class fault_classes[] = {
 	  .test_delay_ms = 1000, .kill_delay_ms = 10000 },
 	{ "two GPUs, a fault on the second", second_gpu, 1, .two_gpus = true },
 	{ "its main thread has ended, another lives", main_thread_ended, 1 },
-	{ "its main thread has ended, another closes", main_thread_ended_in_order, 1, .no_fault = true, .no_grace = true },
+	{ "its main thread has ended, another leaves", main_thread_ended_in_order, 1, .no_fault = true, .no_grace = true },
 	{ "calls itself an MPS server", some_stores, 1, .prepare = name_as_mps_server, .contained_at_least = 1 },
 	{ "storm, 1,200 addresses 4 GiB apart", wide_storm, 1, .to_the_end = true, .grace_ms = 5000, .table_kib_at_most = 32768,
 	  .contained_at_most = 100 },
@@ -242,7 +255,7 @@ const struct fault_class fault_classes[] = {
 	{ "killed too early, a slow bottom half", killed_too_early, 1, .kill = true, .short_grace_ms = 100, .test_delay_ms = 20,
 	  .counts = "fault gone unsupported", .as_ever = true },
 	{ "processes of one user die one after another", die_one_after_another, 1, .kill = true, .no_fault = true, .deaths = 6,
-	  .max_graces = 2, .looks = 2, .counts = "graces_cut" },
+	  .max_graces = 2, .looks = 4, .counts = "graces_cut" },
 	{ "the mode is turned off", mode_turned_off, 1, .mode_off = true },
 	{ "killed, clients without an mm", killed, 1, .kill = true, .without_mm = true },
 	{ "a new range over a sink", range_over_sink, 1, .looks = 1, .kill_delay_ms = 10000 },
@@ -250,7 +263,7 @@ const struct fault_class fault_classes[] = {
 	{ "a storm beside memory in use", storm_beside_memory, 1, .looks = 1, .kill_delay_ms = 10000 },
 	{ "a fault that no entry cures", fatal_type, 1, .counts = "fault no_range unsupported", .as_ever = true },
 	{ "no sink can be made", some_stores, 1, .test_fails = true, .counts = "fault no_range failed", .as_ever = true,
-	  .says = "Fault isolation only reports from now on" },
+	  .gives_up = true, .says = "Fault isolation makes no more sinks for process" },
 	{ "external range, less than 64 KiB of it", external_edge, 1, .counts = "fault external unsupported",
 	  .as_ever = true },
 	{ "mode 1, less than 64 KiB of an external range", external_edge, 1, .report = true,
@@ -278,7 +291,7 @@ const struct fault_class fault_classes[] = {
 	  .counts = "fault no_range unsupported", .as_ever = true },
 	{ "an MPS server that root has named", some_stores, 1, .server = true, .as_ever = true },
 	{ "no sink can be made, its entries are written", some_stores, 1, .test_fails = 2, .counts = "fault no_range failed",
-	  .as_ever = true, .says = "Fault isolation only reports from now on" },
+	  .as_ever = true, .gives_up = true, .says = "Fault isolation makes no more sinks for process" },
 	{ "mode 1, out of memory during service", out_of_memory, 1, .report = true, .innocents_last = true,
 	  .counts = "fault managed reported", .foresees = "foreseen fault managed contained", .as_ever = true },
 	{ "mode 1, duplicate of a client that has left", left_duplicates, 1, .report = true, .counts = "fault gone reported",
@@ -289,5 +302,16 @@ const struct fault_class fault_classes[] = {
 	  .kill_delay_ms = 60000, .counts = "fault no_range spared" },
 	{ "mode 1, nothing is done", only_reported, 1, .report = true, .looks = 11, .kill_delay_ms = 100,
 	  .foresees = "foreseen condemned", .as_ever = true },
+	{ "execve in mid-kernel", executed, 1 },
+	{ "closes its descriptors in mid-kernel", closed, 1 },
+	{ "another program in a condemned client's process", another_program, 1, .looks = 1, .counts = "not_killed" },
+	{ "condemned, no sink for its next fault", cannot_be_helped_further, 1, .kill_delay_ms = 60000,
+	  .counts = "fault no_range held" },
+	{ "a second thread maps", second_thread_maps, 1, .contained_at_least = 1 },
+	{ "copy engine, its channel's host faults too", two_engines_fault, 1, .looks = 1, .kill_delay_ms = 60000 },
+	{ "a channel that cannot be cleared", copy_engine, 1, .test_fails = 3, .counts = "fault no_range contained", .as_ever = true },
+	{ "video memory is full", few_wide_stores, 1, .opened = fill_video_memory, .contained_at_least = 1 },
+	{ "killed while the machine sleeps", killed_asleep, 1, .kill = true, .dies_asleep = true },
+	{ "killed while the machine sleeps, without an mm", killed_asleep, 1, .kill = true, .dies_asleep = true, .without_mm = true },
 };
 const unsigned int fault_class_count = sizeof(fault_classes) / sizeof(fault_classes[0]);

@@ -31,6 +31,8 @@
 #define AROUND_COUNT	40
 #define TAKEN_IN	8
 #define POOL		0x700000000UL
+#define FILLING		0x800000000UL
+#define FILLING_SIZE	(104 * PROOF_MIB)
 #define LONG_REPEAT	400000000U
 #define GRACES		"/proc/driver/nvidia-uvm/fault_isolation_graces"
 #define FIRST_NUMBER	10
@@ -56,7 +58,7 @@ static void *stay(void *unused)
 /* Closes what the process has, in good order and while it is alive, before the process ends by itself. */
 static void *leave_in_order(void *unused)
 {
-	client_close(left_to_thread.client);
+	client_leave(left_to_thread.client);
 	_exit(0);
 }
 
@@ -308,7 +310,7 @@ uint32_t killed_too_early(struct client *client, struct scene *scene)
 }
 
 /* A client of the same group, of a process of that user, that dies with all that it has. */
-static void die_as(uint32_t number, uid_t user)
+static pid_t die_as(uint32_t number, uid_t user)
 {
 	pid_t child = fork();
 
@@ -319,10 +321,11 @@ static void die_as(uint32_t number, uid_t user)
 		kill(getpid(), SIGKILL);
 	}
 	waitpid(child, NULL, 0);
+	return child;
 }
 
-/* Of whose processes the VA spaces are kept now. */
-static uint32_t kept(uid_t user)
+/* Of how many of that user's processes the VA spaces are kept now; or of that process alone. */
+static uint32_t kept(uid_t user, pid_t process)
 {
 	FILE *graces = fopen(GRACES, "r");
 	char line[256], whose[32];
@@ -330,29 +333,63 @@ static uint32_t kept(uid_t user)
 
 	if (!graces)
 		return 0;
-	snprintf(whose, sizeof(whose), "kept uid=%u ", user);
+	snprintf(whose, sizeof(whose), process ? "kept uid=%u pid=%d " : "kept uid=%u ", user, process);
 	while (fgets(line, sizeof(line), graces))
 		count += strncmp(line, whose, strlen(whose)) == 0;
 	fclose(graces);
 	return count;
 }
 
+/* The first sink can be made, and no other. Whoever is on the way out is held then, and ended at once. */
+uint32_t cannot_be_helped_further(struct client *client, struct scene *scene)
+{
+	wait_for(client, several(client, PROOF_CHANNEL_SM, GPU_MODEL_STORE, NOWHERE, STRIDE, 1), WAIT_MS, NULL, 0);
+	module_set("test_fails", 1);
+	return several(client, PROOF_CHANNEL_SM, GPU_MODEL_STORE, NOWHERE + GIB, STRIDE, 1);
+}
+
+/* More than the GPU has: what is there goes for what comes, and for the tables of sinks. */
+void fill_video_memory(struct client *client)
+{
+	migrate(client, managed_map(client, FILLING, FILLING_SIZE), FILLING_SIZE, true);
+}
+
+static void *map_in_thread(void *client)
+{
+	managed_map(client, MANAGED, SIZE);
+	return NULL;
+}
+
+/* Of the process that opened the descriptor. */
+uint32_t second_thread_maps(struct client *client, struct scene *scene)
+{
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, map_in_thread, client) != 0)
+		die("pthread_create");
+	pthread_join(thread, NULL);
+	return some_stores(client, scene);
+}
+
 /*
- * One user's processes die again and again, and each would keep its memory. Only so many do; the first one, of another
+ * One user's processes die again and again, and each would keep its memory. Only the newest do; the first one, of another
  * user, keeps what it has. The grace time is a minute here, so that none ends by itself meanwhile.
  */
 uint32_t die_one_after_another(struct client *client, struct scene *scene)
 {
+	pid_t others[OTHERS_COUNT];
 	uint32_t i, waited;
 
 	if (chmod("/dev/nvidia-uvm", 0666) != 0 || chmod("/dev/gpu-model", 0666) != 0)
 		die("chmod");
 	die_as(FIRST_NUMBER, SOME_USER);
-	for (i = 1; i <= OTHERS_COUNT; i++)
-		die_as(FIRST_NUMBER + i, OTHER_USER);
-	for (waited = 0; waited < WAIT_MS * 1000 && kept(OTHER_USER) > OTHERS_KEPT; waited += STEP_US)
+	for (i = 0; i < OTHERS_COUNT; i++)
+		others[i] = die_as(FIRST_NUMBER + 1 + i, OTHER_USER);
+	for (waited = 0; waited < WAIT_MS * 1000 && kept(OTHER_USER, 0) > OTHERS_KEPT; waited += STEP_US)
 		usleep(STEP_US);
-	found(client, scene, kept(OTHER_USER) == OTHERS_KEPT);
-	found(client, scene, kept(SOME_USER) == 1);
+	found(client, scene, kept(OTHER_USER, 0) == OTHERS_KEPT);
+	found(client, scene, kept(SOME_USER, 0) == 1);
+	for (i = OTHERS_COUNT - OTHERS_KEPT; i < OTHERS_COUNT; i++)
+		found(client, scene, kept(OTHER_USER, others[i]) == 1);
 	return 0;
 }

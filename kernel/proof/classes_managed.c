@@ -134,7 +134,7 @@ static void map_what_is_faulted_on(struct client *client, struct scene *scene)
 		found(client, scene, programs[i] && wait_for(&clients[i], programs[i], WAIT_MS, NULL, 0).state == GPU_MODEL_DONE &&
 				     *(volatile uint64_t *)(NOWHERE + i * STRIDE) == 1);
 	for (i = 1; i < MAPPING_CLIENTS; i++)
-		client_close(&clients[i]);
+		client_leave(&clients[i]);
 	_exit(0);
 }
 

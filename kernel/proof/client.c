@@ -175,6 +175,25 @@ struct client client_open_without_mm(uint32_t number, uint32_t gpu)
 	return client;
 }
 
+static void channel_unregister(struct client *client, uint32_t channel)
+{
+	UVM_UNREGISTER_CHANNEL_PARAMS params = {
+		UNREGISTER_FROM(gpu_uuid(client->gpu))
+		.hClient = client->number,
+		.hChannel = channel + 100 * client->gpu,
+	};
+
+	check("UVM_UNREGISTER_CHANNEL", ioctl(client->uvm, UVM_UNREGISTER_CHANNEL, &params), params.rmStatus);
+}
+
+void client_leave(struct client *client)
+{
+	channel_unregister(client, PROOF_CHANNEL_SM);
+	channel_unregister(client, PROOF_CHANNEL_COPY);
+	channel_unregister(client, PROOF_CHANNEL_HOST);
+	client_close(client);
+}
+
 void client_close(struct client *client)
 {
 	close(client->mm);

@@ -40,6 +40,8 @@ void client_add_gpu(struct client *client, uint32_t gpu);
 /* One more, for programs of SMs. */
 void client_add_channel(struct client *client, uint32_t channel, uint32_t group);
 void client_close(struct client *client);
+/* In good order: the channels first, as CUDA does. */
+void client_leave(struct client *client);
 
 void *managed_map(struct client *client, uint64_t address, size_t size);
 void migrate(struct client *client, void *address, size_t size, bool to_gpu);

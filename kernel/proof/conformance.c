@@ -162,6 +162,6 @@ int run_conformance(bool quick)
 	if (!quick)
 		built_in_tests(client.uvm);
 	nothing_wrong_in_the_model(quick);
-	client_close(&client);
+	client_leave(&client);
 	return failures ? 1 : 0;
 }

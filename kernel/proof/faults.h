@@ -49,9 +49,20 @@ fault_function die_one_after_another;
 fault_function storm_around_freed;
 fault_function bound_lowered;
 fault_function bound_lowered_around_freed;
+fault_function cannot_be_helped_further;
+fault_function second_thread_maps;
+fault_function two_engines_fault;
+
+/* What processes do with descriptors, programs and sleep while their kernels run. */
+fault_function executed;
+fault_function closed;
+fault_function another_program;
+fault_function killed_asleep;
 /* Before it opens anything: who it is is noted then. The groups below: one of which root names the parent, and another. */
 void enter_named_cgroup(void);
 void enter_other_cgroup(void);
 void name_as_mps_server(void);
+/* Once it has opened all. */
+void fill_video_memory(struct client *client);
 
 #endif

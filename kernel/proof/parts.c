@@ -6,7 +6,6 @@
 #include "scene.h"
 
 #define INNOCENT_MEMORY	0x200000000UL
-#define FAULTER_MEMORY	0x280000000UL
 #define PAGES		48
 #define PAGE_WORDS	512
 #define LANES		4
@@ -138,13 +137,13 @@ void play_innocent(struct scene *scene, const struct fault_class *class, uint32_
 			usleep(REST_US);
 	}
 	atomic_store(&part->outcome, outcome);
-	client_close(&client);
+	client_leave(&client);
 }
 
 /* Ordinary faults of the same client, for the times that they take. */
 static struct spread benign_faults(struct client *client)
 {
-	uint64_t *memory = managed_map(client, FAULTER_MEMORY, BENIGN_COUNT * 2 * PROOF_MIB);
+	uint64_t *memory = managed_map(client, FAULTER_MEMORY, FAULTER_MEMORY_SIZE);
 	struct gpu_model_access accesses[BENIGN_COUNT];
 	uint64_t times[GPU_MODEL_TIMES_MAX];
 	uint32_t i, count, state;
@@ -175,6 +174,8 @@ void play_faulter(struct scene *scene, const struct fault_class *class, uint32_t
 		class->prepare();
 	client = class->alone ? client_open_alone(number + 1, scene->gpu) : enter(class, number + 1, scene->gpu);
 	part->benign_ns = benign_faults(&client);
+	if (class->opened)
+		class->opened(&client);
 	atomic_store(&part->ready, 1);
 	wait_until(&scene->go);
 	program = class->fault(&client, scene);
@@ -187,5 +188,5 @@ void play_faulter(struct scene *scene, const struct fault_class *class, uint32_t
 	/* Who is contained is ended from outside, a little later. */
 	while (!atomic_load(&scene->stop))
 		usleep(10000);
-	client_close(&client);
+	client_leave(&client);
 }

@@ -20,6 +20,7 @@
 #define GONE_MS		60000
 #define GRACE_MS_MAX	60000
 #define CONTAINED_MS	10000
+#define ASLEEP_MS	5000
 #define ROUNDS_AFTER	3
 #define COUNTERS	"/proc/driver/nvidia-uvm/fault_isolation"
 #define SERVERS		"/proc/driver/nvidia-uvm/fault_isolation_servers"
@@ -223,6 +224,25 @@ static void look_around(struct verdict *verdict)
 		verdict->listed = listed;
 }
 
+/* Whether the process has ended before the machine wakes. What it leaves to wait for that is UVM's own affair. */
+static bool die_asleep(pid_t *pid)
+{
+	uint64_t until_ms = now_ms() + ASLEEP_MS;
+	bool ended = false;
+
+	if (model_power(true) != 0)
+		die("suspend");
+	kill(*pid, SIGKILL);
+	while (!ended && now_ms() < until_ms) {
+		ended = waitpid(*pid, NULL, WNOHANG) == *pid;
+		usleep(STEP_US);
+	}
+	model_power(false);
+	if (ended)
+		*pid = 0;
+	return ended;
+}
+
 /* Until the faulters are gone or marked as killed, and the innocents have done some rounds since. */
 static bool wait_for_ends(struct scene *scene, const struct fault_class *class, pid_t *pids, uint32_t grace_ms,
 			  struct verdict *verdict)
@@ -297,6 +317,7 @@ static struct verdict play_once(const struct fault_class *class, uint32_t seed, 
 	uint64_t deferred = module_counted("fault termination deferred"), contained = counted_in_all("fault ", " contained ");
 	uint64_t stalls = stalls_counted();
 	uint64_t said_before = class->says ? said(class->says) : 0;
+	uint64_t given_up = module_counted("given_up");
 	uint64_t counter = class->counts ? module_counted(class->counts) : 0;
 	uint64_t foreseen = class->foresees ? module_counted(class->foresees) : 0;
 	pid_t pids[SCENE_CLIENTS_MAX] = { 0 };
@@ -312,7 +333,9 @@ static struct verdict play_once(const struct fault_class *class, uint32_t seed, 
 	atomic_store(&scene->go, 1);
 	for (waited = 0; class->kill && waited < READY_MS * 1000 && atomic_load(&scene->part[0].ready) < 2; waited += 1000)
 		usleep(1000);
-	if (class->kill)
+	if (class->dies_asleep)
+		verdict.ended_asleep = die_asleep(&pids[0]);
+	else if (class->kill)
 		kill(pids[0], SIGKILL);
 	if (class->suspend)
 		sleep_and_wake(class->asleep_ms, contained);
@@ -331,6 +354,7 @@ static struct verdict play_once(const struct fault_class *class, uint32_t seed, 
 	verdict.said = class->says ? said(class->says) - said_before : 0;
 	verdict.counted = class->counts ? module_counted(class->counts) - counter : 0;
 	verdict.foreseen = class->foresees ? module_counted(class->foresees) - foreseen : 0;
+	verdict.given_up = module_counted("given_up") - given_up;
 	verdict.stalls = stalls_counted() - stalls;
 	verdict.longest_stall_us = module_counted("stall_us longest");
 	verdict.lock = lock_times_end();
@@ -400,5 +424,6 @@ struct verdict play(const struct fault_class *class, uint32_t seed)
 		verdict.fell_back = module_set("mode", 2) == 1;
 	model_set("sparse_faults", 0);
 	model_set("fatal_client", 0);
+	model_set("host_faults_too", 0);
 	return verdict;
 }

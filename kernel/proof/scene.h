@@ -9,6 +9,10 @@
 
 #define SCENE_CLIENTS_MAX	4
 
+/* What the faulter's ordinary faults are in, for their times. */
+#define FAULTER_MEMORY		0x280000000UL
+#define FAULTER_MEMORY_SIZE	(20 * 2 * PROOF_MIB)
+
 enum outcome {
 	OUTCOME_NONE,
 	OUTCOME_FINISHED,	/* its programs ended with every value right */
@@ -52,14 +56,16 @@ struct fault_class {
 	bool kill;		/* the parent kills the client once its program runs */
 	bool two_gpus;
 	bool suspend;		/* the machine sleeps and wakes while the fault is under way */
+	bool dies_asleep;	/* the machine sleeps when the client is killed: the process's end must not wait until it wakes */
 	uint32_t asleep_ms;	/* or, not 0, once it is contained, and for so long */
 	bool cpu_reads;		/* the innocents' CPUs read what their GPU programs work on, and so take the pages back */
 	bool innocents_last;	/* they work once its fault is over: none of theirs is in the batch that fails */
 	bool without_mm;	/* UVM cannot tell the clients apart by their mm */
 	bool server;		/* root names its process as an MPS server */
 	bool alone;		/* in a group of its own, which ends as ever */
-	uint32_t test_fails;	/* not 0: the module can make no sink, gives up the first one, and only reports from then on. 2: it
-				 * fails once its entries are written */
+	uint32_t test_fails;	/* 1: the module can make no sink. 2: it fails once its entries are written. 3: no channel can be cleared */
+	void (*opened)(struct client *client);	/* in its process, once it has opened all and before anybody begins */
+	bool gives_up;		/* the module makes no more sinks for this client, and goes on making them for others */
 	bool mode_off;		/* it turns the module's mode off after its first fault */
 	uint32_t looks;		/* at so many things by itself, all of which have to be right */
 	uint32_t listed;	/* how many of its clients /proc has to list as condemned at some time */
@@ -109,6 +115,8 @@ struct verdict {
 	uint64_t foreseen;	/* the same of what it foresees */
 	uint64_t as_it_should;	/* what the faulter looked at by itself, and found right */
 	bool fell_back;		/* the module only reports now */
+	uint64_t given_up;	/* clients for which it makes no more sinks */
+	bool ended_asleep;	/* the killed process, before the machine woke */
 	uint64_t stalls;	/* that the module counted */
 	uint64_t longest_stall_us;	/* as the module says, since it was loaded */
 	uint64_t listed;	/* the most clients that were listed as condemned at a time */

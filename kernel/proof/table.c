@@ -56,8 +56,12 @@ static const char *told_not_as_expected(const struct fault_class *class, const s
 		return class->foresees;
 	if (class->says && verdict->said == 0)
 		return class->says;
-	if (class->test_fails && !verdict->fell_back)
-		return "did not fall back";
+	if (class->gives_up && verdict->given_up == 0)
+		return "not given up";
+	if (class->test_fails && verdict->fell_back)
+		return "given up for everybody";
+	if (class->dies_asleep && !verdict->ended_asleep)
+		return "waits until the machine wakes";
 	if (verdict->lock.holds && !stalls_told(verdict))
 		return "stalls";
 	return NULL;

@@ -12,6 +12,9 @@
 #define UVM_FAULT_ISOLATION_STALE_PAUSE_BATCHES 4
 #define UVM_FAULT_ISOLATION_STALE_PAUSE_NS NSEC_PER_SEC
 
+// Sinks of one client that could not be made count for this long after the last of them.
+#define UVM_FAULT_ISOLATION_FAILURES_NS (60 * NSEC_PER_SEC)
+
 // What comes again and again, without a pause
 typedef struct
 {
@@ -110,6 +113,66 @@ static bool is_ours(uvm_fault_isolation_outcome_t outcome)
     return outcome == UVM_FAULT_ISOLATION_OUTCOME_CONTAINED || outcome == UVM_FAULT_ISOLATION_OUTCOME_HELD;
 }
 
+// The failures that still count. Under the client's lock.
+static NvU32 recent_failures(const uvm_fault_isolation_client_t *client)
+{
+    return NV_GETTIME() - client->last_failure_ns > UVM_FAULT_ISOLATION_FAILURES_NS ? 0 : client->num_failures;
+}
+
+// Where sinks of one client fail again and again, none is tried for it until it has been quiet for a while. Others have theirs.
+static bool is_given_up(uvm_fault_isolation_client_t *client)
+{
+    NvU32 most = uvm_fault_isolation_max_failures();
+    bool given_up;
+
+    uvm_mutex_lock(&client->lock);
+    given_up = most > 0 && recent_failures(client) >= most;
+    uvm_mutex_unlock(&client->lock);
+
+    return given_up;
+}
+
+static void note_failure(uvm_fault_isolation_client_t *client)
+{
+    NvU32 most = uvm_fault_isolation_max_failures();
+    NvU32 count;
+
+    uvm_mutex_lock(&client->lock);
+    count = client->num_failures = recent_failures(client) + 1;
+    client->last_failure_ns = NV_GETTIME();
+    uvm_mutex_unlock(&client->lock);
+
+    if (count != most)
+        return;
+
+    uvm_fault_isolation_log_given_up();
+    pr_warn_ratelimited("Fault isolation makes no more sinks for process %d: %u could not be made\n", pid_nr(client->process), most);
+}
+
+// Its end is decided. To hold it until then takes no memory, and a sink is tried again with its next fault.
+static bool hold_condemned(uvm_fault_isolation_client_t *client)
+{
+    if (!READ_ONCE(client->is_condemned) || uvm_global_get_status() != NV_OK)
+        return false;
+
+    uvm_mutex_lock(&client->lock);
+    client->made.is_excessive = true;
+    uvm_mutex_unlock(&client->lock);
+
+    return true;
+}
+
+// Where the sink fails the fault is cancelled as ever, unless its client is condemned.
+static uvm_fault_isolation_outcome_t outcome_of_failure(uvm_fault_isolation_client_t *client)
+{
+    if (hold_condemned(client))
+        return UVM_FAULT_ISOLATION_OUTCOME_HELD;
+
+    note_failure(client);
+
+    return UVM_FAULT_ISOLATION_OUTCOME_FAILED;
+}
+
 // Mode report takes the same way, with the book of what is only foreseen.
 static void sink(uvm_gpu_va_space_t *gpu_va_space,
                  const uvm_fault_buffer_entry_t *fault_entry,
@@ -126,12 +189,18 @@ static void sink(uvm_gpu_va_space_t *gpu_va_space,
     if (!is_foreseen && event->outcome != UVM_FAULT_ISOLATION_OUTCOME_CONTAINED)
         return;
 
-    event->outcome = sink_in(is_foreseen ? &client->foreseen : &client->made,
-                             gpu_va_space,
-                             fault_entry,
-                             event->fault_class,
-                             va_range,
-                             va_block);
+    if (is_given_up(client))
+        event->outcome = UVM_FAULT_ISOLATION_OUTCOME_FAILED;
+    else
+        event->outcome = sink_in(is_foreseen ? &client->foreseen : &client->made,
+                                 gpu_va_space,
+                                 fault_entry,
+                                 event->fault_class,
+                                 va_range,
+                                 va_block);
+
+    if (event->outcome == UVM_FAULT_ISOLATION_OUTCOME_FAILED)
+        event->outcome = outcome_of_failure(client);
 
     if (is_foreseen && is_ours(event->outcome)) {
         event->foreseen = event->outcome;
@@ -167,9 +236,6 @@ bool uvm_fault_isolation_contain(uvm_gpu_t *gpu, uvm_fault_buffer_entry_t *fault
         uvm_fault_isolation_hurry(client);
 
     uvm_fault_isolation_log(&event);
-
-    if (event.outcome == UVM_FAULT_ISOLATION_OUTCOME_FAILED)
-        uvm_fault_isolation_note_failure();
 
     return is_ours(event.outcome);
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 // Who has opted in: the control groups that root has named, and all below them. A process cannot leave one by itself, as a child
 // begins in its parent's, and what counts is the group in which the process initialized its VA space.
-#include <linux/capability.h>
 #include <linux/cgroup.h>
 #include <linux/proc_fs.h>
 #include <linux/seq_file.h>
@@ -115,9 +114,10 @@ static ssize_t cgroups_write(struct file *file, const char __user *buffer, size_
     char *line;
     int ret;
 
-    // The owner of the file may also be root of a container
-    if (!capable(CAP_SYS_ADMIN))
-        return -EPERM;
+    // Somebody else may have opened it
+    ret = uvm_fault_isolation_may_use();
+    if (ret)
+        return ret;
 
     if (size >= PATH_MAX)
         return -ENAMETOOLONG;
@@ -160,7 +160,7 @@ static int cgroups_show(struct seq_file *file, void *data)
 
 static int cgroups_open(struct inode *inode, struct file *file)
 {
-    return single_open(file, cgroups_show, NULL);
+    return uvm_fault_isolation_open(file, cgroups_show);
 }
 
 static const struct proc_ops cgroups_ops = {

@@ -46,14 +46,24 @@ static NV_STATUS clear_with_method(uvm_user_channel_t *user_channel, const uvm_f
     return uvm_push_end_and_wait(&push);
 }
 
+static bool is_of_host(const uvm_fault_buffer_entry_t *fault_entry)
+{
+    return fault_entry->fault_source.mmu_engine_type == UVM_MMU_ENGINE_TYPE_HOST;
+}
+
+static bool is_faulted(uvm_user_channel_t *user_channel, const uvm_fault_buffer_entry_t *fault_entry)
+{
+    NvU32 mask = is_of_host(fault_entry) ? HWCONST(_CHRAM, CHANNEL, PBDMA_FAULTED, TRUE) : HWCONST(_CHRAM, CHANNEL, ENG_FAULTED, TRUE);
+
+    return UVM_GPU_READ_ONCE(*user_channel->chram_channel_register) & mask;
+}
+
 // A channel that was reset or cleared meanwhile is not faulted any more, and the HAL would wait for ever for the bit.
 static bool comes_to_be_faulted(uvm_user_channel_t *user_channel, const uvm_fault_buffer_entry_t *fault_entry)
 {
-    bool is_host = fault_entry->fault_source.mmu_engine_type == UVM_MMU_ENGINE_TYPE_HOST;
-    NvU32 mask = is_host ? HWCONST(_CHRAM, CHANNEL, PBDMA_FAULTED, TRUE) : HWCONST(_CHRAM, CHANNEL, ENG_FAULTED, TRUE);
     NvU64 start_ns = NV_GETTIME();
 
-    while (!(UVM_GPU_READ_ONCE(*user_channel->chram_channel_register) & mask)) {
+    while (!is_faulted(user_channel, fault_entry)) {
         if (NV_GETTIME() - start_ns > UVM_FAULT_ISOLATION_FAULTED_WAIT_NS)
             return false;
 
@@ -63,15 +73,43 @@ static bool comes_to_be_faulted(uvm_user_channel_t *user_channel, const uvm_faul
     return true;
 }
 
+// What the channel's other engine faulted on while this fault was dealt with: UVM drops the packet of a channel that is scheduled, and the
+// bit is all that tells of it. It is cleared too, and that access faults once more. Before Ampere nobody can read the bit.
+static bool has_second_fault(uvm_user_channel_t *user_channel,
+                             const uvm_fault_buffer_entry_t *fault_entry,
+                             uvm_fault_buffer_entry_t *second)
+{
+    *second = *fault_entry;
+    second->fault_source.mmu_engine_type = is_of_host(fault_entry) ? UVM_MMU_ENGINE_TYPE_CE : UVM_MMU_ENGINE_TYPE_HOST;
+
+    return is_faulted(user_channel, second);
+}
+
+static void clear_with_register(uvm_user_channel_t *user_channel, const uvm_fault_buffer_entry_t *fault_entry)
+{
+    const uvm_host_hal_t *host = user_channel->gpu->parent->host_hal;
+    uvm_fault_buffer_entry_t second;
+    bool is_first_faulted = comes_to_be_faulted(user_channel, fault_entry);
+    bool is_second_faulted = has_second_fault(user_channel, fault_entry, &second);
+
+    if (is_first_faulted)
+        host->clear_faulted_channel_register(user_channel, fault_entry);
+
+    if (is_second_faulted)
+        host->clear_faulted_channel_register(user_channel, &second);
+}
+
 static NV_STATUS clear(uvm_user_channel_t *user_channel, const uvm_fault_buffer_entry_t *fault_entry)
 {
     uvm_gpu_t *gpu = user_channel->gpu;
 
+    if (uvm_fault_isolation_test_fails() == 3)
+        return NV_ERR_NO_MEMORY;
+
     if (gpu->parent->has_clear_faulted_channel_method || uvm_fault_isolation_clears_by_rm(gpu))
         return clear_with_method(user_channel, fault_entry);
 
-    if (comes_to_be_faulted(user_channel, fault_entry))
-        gpu->parent->host_hal->clear_faulted_channel_register(user_channel, fault_entry);
+    clear_with_register(user_channel, fault_entry);
 
     return NV_OK;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 // What isolation knows of one VA space: made with it, told of its mappings, gone with it.
+#include <linux/sched/mm.h>
 #include "uvm_fault_isolation_internal.h"
 
 void uvm_fault_isolation_client_create(uvm_va_space_t *va_space)
@@ -11,6 +12,8 @@ void uvm_fault_isolation_client_create(uvm_va_space_t *va_space)
 
     client->va_space = va_space;
     client->process = get_pid(task_tgid(current));
+    client->mm = current->mm;
+    mmgrab(client->mm);
     client->user = current_uid();
     client->cgroup = uvm_fault_isolation_cgroup_get();
     get_task_comm(client->command, current->group_leader);
@@ -45,6 +48,7 @@ void uvm_fault_isolation_client_destroy(uvm_va_space_t *va_space)
     if (client->cgroup)
         uvm_fault_isolation_cgroup_put(client->cgroup);
 
+    mmdrop(client->mm);
     put_pid(client->process);
     uvm_kvfree(client);
     uvm_fault_isolation_log_clients(-1);

@@ -4,9 +4,6 @@
 #include "uvm_fault_isolation_internal.h"
 #include "uvm_push.h"
 
-// RM's own mappings lie low, at 4 GiB, in tables that UVM does not know of.
-#define UVM_FAULT_ISOLATION_LOWEST_SIBLING (8 * UVM_SIZE_1GB)
-
 // Of the address's bits those below what one entry of a directory at that depth covers.
 static NvU32 entry_shift(uvm_page_tree_t *tree, NvU32 depth)
 {
@@ -17,6 +14,21 @@ static NvU32 entry_shift(uvm_page_tree_t *tree, NvU32 depth)
         shift -= tree->hal->index_bits(i, UVM_PAGE_SIZE_2M);
 
     return shift;
+}
+
+// RM copies its own entries into the root that UVM gives it, and UVM does not know of them: a new table there could take the place of one.
+// Below an entry for which UVM has a table, every table is UVM's. The first entry is UVM's sooner or later: all memory of a client's lies there.
+bool uvm_fault_isolation_is_in_uvm_tables(uvm_gpu_va_space_t *gpu_va_space, NvU64 address)
+{
+    uvm_page_tree_t *tree = &gpu_va_space->page_tables;
+    NvU64 index = address >> entry_shift(tree, 0) & ((1ULL << tree->hal->index_bits(0, UVM_PAGE_SIZE_2M)) - 1);
+    bool has_table;
+
+    uvm_mutex_lock(&tree->lock);
+    has_table = index == 0 || tree->root->entries[index * tree->hal->entries_per_index(0)] != NULL;
+    uvm_mutex_unlock(&tree->lock);
+
+    return has_table;
 }
 
 static bool has_hmm_block(uvm_va_space_t *va_space, NvU64 start, NvU64 end)
@@ -52,8 +64,7 @@ static void choose(uvm_gpu_va_space_t *gpu_va_space, uvm_fault_isolation_sibling
     for (i = 0; i < siblings->num_entries; ++i) {
         NvU64 start = siblings->start + i * size;
 
-        if (start >= UVM_FAULT_ISOLATION_LOWEST_SIBLING && !siblings->directory->entries[i] &&
-            uvm_fault_isolation_is_free(gpu_va_space, start, start + size - 1))
+        if (!siblings->directory->entries[i] && uvm_fault_isolation_is_free(gpu_va_space, start, start + size - 1))
             __set_bit(i, siblings->entries);
     }
 }

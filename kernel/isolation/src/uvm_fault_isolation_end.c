@@ -3,7 +3,9 @@
 #include <linux/file.h>
 #include <linux/module.h>
 #include <linux/proc_fs.h>
+#include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
+#include <linux/sched/task.h>
 #include <linux/seq_file.h>
 #include "uvm_fault_isolation_internal.h"
 
@@ -58,10 +60,34 @@ static int condemned_show(struct seq_file *file, void *data)
     return 0;
 }
 
+static int graces_open(struct inode *inode, struct file *file)
+{
+    return uvm_fault_isolation_open(file, graces_show);
+}
+
+static int condemned_open(struct inode *inode, struct file *file)
+{
+    return uvm_fault_isolation_open(file, condemned_show);
+}
+
+static const struct proc_ops graces_ops = {
+    .proc_open = graces_open,
+    .proc_read = seq_read,
+    .proc_lseek = seq_lseek,
+    .proc_release = single_release,
+};
+
+static const struct proc_ops condemned_ops = {
+    .proc_open = condemned_open,
+    .proc_read = seq_read,
+    .proc_lseek = seq_lseek,
+    .proc_release = single_release,
+};
+
 NV_STATUS uvm_fault_isolation_end_init(void)
 {
-    if (!proc_create_single(UVM_FAULT_ISOLATION_CONDEMNED_PATH, 0400, NULL, condemned_show) ||
-        !proc_create_single(UVM_FAULT_ISOLATION_GRACES_PATH, 0400, NULL, graces_show))
+    if (!proc_create(UVM_FAULT_ISOLATION_CONDEMNED_PATH, 0400, NULL, &condemned_ops) ||
+        !proc_create(UVM_FAULT_ISOLATION_GRACES_PATH, 0400, NULL, &graces_ops))
         return NV_ERR_OPERATING_SYSTEM;
 
     g_work_queue = alloc_workqueue("uvm_isolation", WQ_UNBOUND, 0);
@@ -70,8 +96,12 @@ NV_STATUS uvm_fault_isolation_end_init(void)
     return g_work_queue && g_grace_queue ? NV_OK : NV_ERR_NO_MEMORY;
 }
 
+// A VA space that was released while the machine slept is on UVM's own queue, and its client has work of ours that is still to come. With
+// the module's last descriptor closed nothing more gets there.
 void uvm_fault_isolation_end_exit(void)
 {
+    nv_kthread_q_flush(&g_uvm_global.deferred_release_q);
+
     remove_proc_subtree(UVM_FAULT_ISOLATION_GRACES_PATH, NULL);
     remove_proc_subtree(UVM_FAULT_ISOLATION_CONDEMNED_PATH, NULL);
 
@@ -89,7 +119,7 @@ void uvm_fault_isolation_queue(struct delayed_work *work, NvU32 delay_ms)
 
 // The process, not its main thread, which may end long before the others: each of its threads is past the point of no return, or all
 // were told to go there.
-bool uvm_fault_isolation_process_is_gone(uvm_fault_isolation_client_t *client)
+static bool process_is_gone(uvm_fault_isolation_client_t *client)
 {
     struct task_struct *task;
     bool is_gone;
@@ -102,14 +132,45 @@ bool uvm_fault_isolation_process_is_gone(uvm_fault_isolation_client_t *client)
     return is_gone;
 }
 
+// SIGKILL, where a thread of the process still runs the program that initialized the VA space. execve takes the thread's lock for the change
+// of programs. The reference keeps the number from being given to another process.
+static void kill_program(uvm_fault_isolation_client_t *client, bool *is_there, bool *is_killed)
+{
+    struct task_struct *process;
+    struct task_struct *thread;
+
+    *is_there = *is_killed = false;
+
+    rcu_read_lock();
+    process = pid_task(client->process, PIDTYPE_TGID);
+    if (process) {
+        for_each_thread(process, thread) {
+            task_lock(thread);
+            if (thread->mm == client->mm && !*is_there) {
+                *is_there = true;
+                *is_killed = kill_pid(client->process, SIGKILL, 1) == 0;
+            }
+
+            task_unlock(thread);
+        }
+    }
+
+    rcu_read_unlock();
+}
+
+// Another program of the same process has done nothing, and may be root's. A process that is on its way out may still be writing a core.
 static void kill_client(struct work_struct *work)
 {
     uvm_fault_isolation_client_t *client = container_of(to_delayed_work(work), uvm_fault_isolation_client_t, kill_work);
-    bool was_gone = uvm_fault_isolation_process_is_gone(client);
+    bool was_gone = process_is_gone(client);
+    bool is_there, is_killed;
 
-    // The reference keeps the number from being given to another process. A process that is on its way out may still be writing a core.
-    if (kill_pid(client->process, SIGKILL, 1) == 0 && !was_gone)
+    kill_program(client, &is_there, &is_killed);
+
+    if (is_killed && !was_gone)
         uvm_fault_isolation_log_killed();
+    else if (!is_there && !was_gone)
+        uvm_fault_isolation_log_not_killed();
 }
 
 void uvm_fault_isolation_condemn(uvm_fault_isolation_client_t *client)
@@ -180,19 +241,32 @@ static void log_termination(uvm_fault_isolation_client_t *client)
     uvm_fault_isolation_log(&event);
 }
 
-// Only a death can leave work of the group behind; who closes a descriptor while alive has stopped its channels first. After the grace
-// time no channel is left that could share a group, so nobody has two.
+// While the machine sleeps all VA spaces are locked, and nobody may wait for that: a grace time without need does no harm then.
+static bool may_share_group(uvm_va_space_t *va_space)
+{
+    bool shares;
+
+    if (!uvm_down_read_trylock(&va_space->lock))
+        return true;
+
+    shares = uvm_fault_isolation_shares_group(va_space);
+    uvm_up_read(&va_space->lock);
+
+    return shares;
+}
+
+// A channel that is registered may have work. Whoever leaves in good order has unregistered its channels; execve, and the close of all
+// descriptors by who becomes a daemon, leave as much behind as a death. After the grace time no channel is left that could share a
+// group, so nobody has two.
 static bool deserves_grace(uvm_fault_isolation_client_t *client)
 {
     bool shares;
 
     if (!client || !g_grace_queue || uvm_fault_isolation_grace_ms() == 0 || !uvm_fault_isolation_is_for(client) ||
-        !uvm_fault_isolation_looks_at(client->va_space) || !uvm_fault_isolation_process_is_gone(client))
+        !uvm_fault_isolation_looks_at(client->va_space))
         return false;
 
-    uvm_va_space_down_read(client->va_space);
-    shares = uvm_fault_isolation_shares_group(client->va_space);
-    uvm_va_space_up_read(client->va_space);
+    shares = may_share_group(client->va_space);
 
     if (shares && uvm_fault_isolation_mode() != UVM_FAULT_ISOLATION_MODE_ON && !client->is_condemned) {
         uvm_fault_isolation_log_foreseen_grace();

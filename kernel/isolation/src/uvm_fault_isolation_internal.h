@@ -8,6 +8,7 @@
 #include <linux/cred.h>
 #include <linux/pid.h>
 #include <linux/sched.h>
+#include <linux/seq_file.h>
 #include <linux/workqueue.h>
 #include "uvm_api.h"
 #include "uvm_fault_isolation.h"
@@ -117,6 +118,9 @@ struct uvm_fault_isolation_client_struct
     struct pid *process;
     char command[TASK_COMM_LEN];
 
+    // The memory that it had then, with a reference to its structure alone: another one means that it runs another program
+    struct mm_struct *mm;
+
     // Of that process, when it initialized the VA space
     kuid_t user;
 
@@ -141,6 +145,10 @@ struct uvm_fault_isolation_client_struct
 
     // Protects what follows
     uvm_mutex_t lock;
+
+    // Sinks that could not be made, lately
+    NvU32 num_failures;
+    NvU64 last_failure_ns;
 
     // What was made, and what mode report only foresees
     uvm_fault_isolation_book_t made;
@@ -212,7 +220,8 @@ NvU32 uvm_fault_isolation_grace_ms(void);
 NvU32 uvm_fault_isolation_max_graces(void);
 NvU32 uvm_fault_isolation_test_delay_ms(void);
 
-// What a test wants of the sinks to come: 1 that none can be made, 2 that each fails once its entries are written.
+// What a test wants of the sinks to come: 1 that none can be made, 2 that each fails once its entries are written. 3: that no
+// channel can be cleared.
 NvU32 uvm_fault_isolation_test_fails(void);
 bool uvm_fault_isolation_test_self_fails(void);
 
@@ -220,8 +229,14 @@ bool uvm_fault_isolation_test_self_fails(void);
 NvU64 uvm_fault_isolation_max_table_bytes(void);
 NvU32 uvm_fault_isolation_max_repeats(void);
 
-// A sink could not be made; so many of them end mode 2.
-void uvm_fault_isolation_note_failure(void);
+// Of one client's sinks that could not be made: beyond so many it gets no more of them. 0: no bound.
+NvU32 uvm_fault_isolation_max_failures(void);
+
+// uvm_fault_isolation_proc.c: 0, or -EPERM for who is not root of the whole machine.
+int uvm_fault_isolation_may_use(void);
+
+// As single_open(), for who may use the file.
+int uvm_fault_isolation_open(struct file *file, int (*show)(struct seq_file *, void *));
 
 // uvm_fault_isolation_log.c: the counters and events in /proc. Whoever may take a spinlock may log.
 NV_STATUS uvm_fault_isolation_log_init(void);
@@ -242,6 +257,8 @@ void uvm_fault_isolation_log_new_gpu(NvU32 gpu_index);
 // Each counts one more.
 void uvm_fault_isolation_log_condemned(void);
 void uvm_fault_isolation_log_killed(void);
+void uvm_fault_isolation_log_not_killed(void);
+void uvm_fault_isolation_log_given_up(void);
 void uvm_fault_isolation_log_self_test(bool passed);
 void uvm_fault_isolation_log_grace_cut(void);
 
@@ -318,6 +335,9 @@ void uvm_fault_isolation_siblings_remove(uvm_page_tree_t *tree, uvm_fault_isolat
 // Whether one of the entries that were written covers an address from start to end.
 bool uvm_fault_isolation_siblings_overlap(const uvm_fault_isolation_siblings_t *siblings, NvU64 start, NvU64 end);
 
+// Whether a table that UVM makes for the address can only take the place of UVM's own. Takes the tree's lock.
+bool uvm_fault_isolation_is_in_uvm_tables(uvm_gpu_va_space_t *gpu_va_space, NvU64 address);
+
 // Whether the GPU can have these addresses, and nothing that UVM knows of lies there.
 bool uvm_fault_isolation_is_free(uvm_gpu_va_space_t *gpu_va_space, NvU64 start, NvU64 end);
 
@@ -366,9 +386,6 @@ void uvm_fault_isolation_hurry(uvm_fault_isolation_client_t *client);
 
 // What condemn and hurry would do for the first time. Does not do it.
 uvm_fault_isolation_end_t uvm_fault_isolation_foresee_end(uvm_fault_isolation_client_t *client);
-
-// Whether each of its threads ends, or all were told to.
-bool uvm_fault_isolation_process_is_gone(uvm_fault_isolation_client_t *client);
 
 // To the queue whose work does not wait for tear-down.
 void uvm_fault_isolation_queue(struct delayed_work *work, NvU32 delay_ms);

@@ -23,6 +23,8 @@ static atomic64_t g_num_foreseen_sinks = ATOMIC64_INIT(0);
 static atomic64_t g_foreseen_table_bytes = ATOMIC64_INIT(0);
 static atomic64_t g_num_condemned = ATOMIC64_INIT(0);
 static atomic64_t g_num_killed = ATOMIC64_INIT(0);
+static atomic64_t g_num_not_killed = ATOMIC64_INIT(0);
+static atomic64_t g_num_given_up = ATOMIC64_INIT(0);
 static atomic64_t g_num_clients = ATOMIC64_INIT(0);
 static atomic64_t g_num_graces = ATOMIC64_INIT(0);
 static atomic64_t g_num_graces_cut = ATOMIC64_INIT(0);
@@ -189,6 +191,16 @@ void uvm_fault_isolation_log_killed(void)
     atomic64_inc(&g_num_killed);
 }
 
+void uvm_fault_isolation_log_not_killed(void)
+{
+    atomic64_inc(&g_num_not_killed);
+}
+
+void uvm_fault_isolation_log_given_up(void)
+{
+    atomic64_inc(&g_num_given_up);
+}
+
 void uvm_fault_isolation_log_clients(NvS64 change)
 {
     atomic64_add(change, &g_num_clients);
@@ -298,6 +310,8 @@ static void show_counters(struct seq_file *file)
     seq_printf(file, "clients %lld\n", (long long)atomic64_read(&g_num_clients));
     seq_printf(file, "condemned %lld\n", (long long)atomic64_read(&g_num_condemned));
     seq_printf(file, "killed %lld\n", (long long)atomic64_read(&g_num_killed));
+    seq_printf(file, "not_killed %lld\n", (long long)atomic64_read(&g_num_not_killed));
+    seq_printf(file, "given_up %lld\n", (long long)atomic64_read(&g_num_given_up));
     seq_printf(file, "graces %lld\n", (long long)atomic64_read(&g_num_graces));
     seq_printf(file, "graces_cut %lld\n", (long long)atomic64_read(&g_num_graces_cut));
     seq_printf(file, "sinks %lld\n", (long long)atomic64_read(&g_num_sinks));
@@ -388,7 +402,10 @@ typedef struct
 static int events_open(struct inode *inode, struct file *file)
 {
     reader_t *reader;
-    int ret;
+    int ret = uvm_fault_isolation_may_use();
+
+    if (ret)
+        return ret;
 
     // Who waits with epoll hangs on the module's wait queue until it closes the file
     if (!try_module_get(THIS_MODULE))
@@ -442,7 +459,7 @@ static const struct proc_ops events_ops = {
     .proc_release = events_release,
 };
 
-// Everybody may see the counters; addresses of other people's programs only the owner of the machine.
+// Everybody may see the counters.
 NV_STATUS uvm_fault_isolation_log_init(void)
 {
     uvm_spin_lock_init(&g_events_lock, UVM_LOCK_ORDER_LEAF);

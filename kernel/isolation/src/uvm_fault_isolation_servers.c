@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 // The MPS servers, as root has named them. Nothing that a process says of itself counts: its command, its executable (a process in a user
 // namespace of its own may put another one in its place) and the flags of its VA space are all its own choice.
-#include <linux/capability.h>
 #include <linux/proc_fs.h>
 #include <linux/seq_file.h>
 #include <linux/spinlock.h>
@@ -73,9 +72,10 @@ static ssize_t servers_write(struct file *file, const char __user *buffer, size_
     int number;
     int ret;
 
-    // The owner of the file may also be root of a container
-    if (!capable(CAP_SYS_ADMIN))
-        return -EPERM;
+    // Somebody else may have opened it
+    ret = uvm_fault_isolation_may_use();
+    if (ret)
+        return ret;
 
     ret = kstrtoint_from_user(buffer, size, 10, &number);
     if (ret)
@@ -111,7 +111,7 @@ static int servers_show(struct seq_file *file, void *data)
 
 static int servers_open(struct inode *inode, struct file *file)
 {
-    return single_open(file, servers_show, NULL);
+    return uvm_fault_isolation_open(file, servers_show);
 }
 
 static const struct proc_ops servers_ops = {

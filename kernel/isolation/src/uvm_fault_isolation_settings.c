@@ -69,7 +69,7 @@ MODULE_PARM_DESC(uvm_fault_isolation_max_repeats, "Faults at one sink, beyond wh
 
 static setting_t max_failures = {16, 0, 1000};
 module_param_cb(uvm_fault_isolation_max_failures, &setting_ops, &max_failures, 0644);
-MODULE_PARM_DESC(uvm_fault_isolation_max_failures, "Sinks that could not be made, after which mode 2 becomes 1; 0: never (0-1000)");
+MODULE_PARM_DESC(uvm_fault_isolation_max_failures, "Sinks of one client that could not be made, after which it gets none for a minute; 0: no bound (0-1000)");
 
 static setting_t opt_in = {0, 0, 1};
 module_param_cb(uvm_fault_isolation_opt_in, &setting_ops, &opt_in, 0644);
@@ -79,18 +79,15 @@ static setting_t test_delay_ms = {0, 0, 1000};
 module_param_cb(uvm_fault_isolation_test_delay_ms, &setting_ops, &test_delay_ms, 0644);
 MODULE_PARM_DESC(uvm_fault_isolation_test_delay_ms, "Tests: between an error and the look for its culprit, milliseconds (0-1000)");
 
-static setting_t test_fails = {0, 0, 2};
+static setting_t test_fails = {0, 0, 3};
 module_param_cb(uvm_fault_isolation_test_fails, &setting_ops, &test_fails, 0644);
-MODULE_PARM_DESC(uvm_fault_isolation_test_fails, "Tests: no sink can be made: 0 no (default), 1 yes, 2 each fails once its entries are written");
+MODULE_PARM_DESC(uvm_fault_isolation_test_fails, "Tests: 1 no sink can be made, 2 each fails once its entries are written, 3 no channel can be cleared");
 
 static setting_t test_self_fails = {0, 0, 1};
 module_param_cb(uvm_fault_isolation_test_self_fails, &setting_ops, &test_self_fails, 0644);
 MODULE_PARM_DESC(uvm_fault_isolation_test_self_fails, "Tests: a GPU's self-test finds another entry: 0 no (default), 1 yes");
 
 static bool g_is_up;
-
-// Since the mode was last given up because of them
-static atomic_t g_num_failures = ATOMIC_INIT(0);
 
 void uvm_fault_isolation_set_up(bool is_up)
 {
@@ -142,18 +139,9 @@ bool uvm_fault_isolation_test_self_fails(void)
     return uvm_enable_builtin_tests && READ_ONCE(test_self_fails.value);
 }
 
-void uvm_fault_isolation_note_failure(void)
+NvU32 uvm_fault_isolation_max_failures(void)
 {
-    NvU32 most = READ_ONCE(max_failures.value);
-
-    if (most == 0 || atomic_inc_return(&g_num_failures) < most)
-        return;
-
-    atomic_set(&g_num_failures, 0);
-
-    // Root may have changed it meanwhile
-    if (cmpxchg(&mode.value, UVM_FAULT_ISOLATION_MODE_ON, UVM_FAULT_ISOLATION_MODE_REPORT) == UVM_FAULT_ISOLATION_MODE_ON)
-        pr_warn("Fault isolation only reports from now on: %u faults could not be contained\n", most);
+    return READ_ONCE(max_failures.value);
 }
 
 NvU64 uvm_fault_isolation_max_table_bytes(void)

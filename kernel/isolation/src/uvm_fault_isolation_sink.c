@@ -474,7 +474,7 @@ static uvm_fault_isolation_outcome_t sink_locked(uvm_fault_isolation_book_t *boo
         page_size = level->page_size;
     }
 
-    if (has_context_range(gpu_va_space->va_space, start, end))
+    if (has_context_range(gpu_va_space->va_space, start, end) || !uvm_fault_isolation_is_in_uvm_tables(gpu_va_space, start))
         return UVM_FAULT_ISOLATION_OUTCOME_UNSUPPORTED;
 
     return sink_region(book, space, start, end, page_size, fault_entry);

@@ -178,6 +178,19 @@ static NV_STATUS test_policy(uvm_gpu_va_space_t *gpu_va_space, bool shares_group
     return NV_OK;
 }
 
+// Under the root's last entry UVM has no table, so what is there may be RM's.
+static NV_STATUS test_root(isolation_test_t *test)
+{
+    const uvm_page_tree_t *tree = &test->gpu_va_space->page_tables;
+    NvU32 bits = tree->hal->num_va_bits();
+    NvU64 address = (1ULL << bits) - UVM_PAGE_SIZE_64K;
+
+    TEST_CHECK_RET(sink_at(test, &test->client->made, address, true) == UVM_FAULT_ISOLATION_OUTCOME_UNSUPPORTED);
+    TEST_CHECK_RET(sink_at(test, &test->client->foreseen, address, true) == UVM_FAULT_ISOLATION_OUTCOME_UNSUPPORTED);
+
+    return NV_OK;
+}
+
 static NV_STATUS test_repeats(isolation_test_t *test)
 {
     uvm_fault_isolation_book_t *made = &test->client->made;
@@ -314,6 +327,7 @@ static NV_STATUS test_sinks(isolation_test_t *test)
         return test_failed_sink(test);
 
     TEST_NV_CHECK_RET(test_formats(test));
+    TEST_NV_CHECK_RET(test_root(test));
     TEST_NV_CHECK_RET(test_repeats(test));
     start_anew(test);
     TEST_NV_CHECK_RET(test_storm(test));
