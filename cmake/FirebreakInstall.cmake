@@ -10,6 +10,7 @@ install(TARGETS firebreak_client_shared EXPORT firebreak
 install(DIRECTORY include/firebreak DESTINATION include COMPONENT development FILES_MATCHING PATTERN "*.h")
 install(TARGETS firebreak_torch_shared LIBRARY DESTINATION lib COMPONENT python NAMELINK_COMPONENT development)
 install(TARGETS firebreak_guard_shared LIBRARY DESTINATION lib COMPONENT preload)
+install(DIRECTORY ${CMAKE_LIBRARY_OUTPUT_DIRECTORY}/firebreak DESTINATION lib COMPONENT preload)
 
 # What runs on a machine with a GPU.
 install(TARGETS firebreak firebreakd firebreak-parking-client RUNTIME DESTINATION bin COMPONENT agent)

@@ -35,7 +35,7 @@ Result<double> run_load(const std::string& what, Guard guard) {
   if (guard != Guard::None) {
     auto preload = platform::guard_preload();
     if (!preload) return propagate(preload);
-    request.environment.push_back(std::move(*preload));
+    for (auto& variable : *preload) request.environment.push_back(std::move(variable));
   }
   const auto result = os::run_program(kernel, request, "", Milliseconds(60'000));
   if (!result) return propagate(result);

@@ -184,7 +184,7 @@ Status Scene::start(Role role, const std::string& kind, double end_after_share) 
   if (role == Role::Faulter && settings_.guard) {
     auto preload = platform::guard_preload();
     if (!preload) return propagate(preload);
-    casting.environment.push_back(std::move(*preload));
+    for (auto& variable : *preload) casting.environment.push_back(std::move(variable));
   }
   auto entered = stage_->enter(casting, [this, &player](const std::string& line) { hear(player, line); });
   if (!entered) return propagate(entered);

@@ -30,6 +30,8 @@ inline constexpr const char* dumps_after_traps = "FIREBREAK_SOFTGPU_DUMPS_AFTER_
 inline constexpr const char* uvm_asks_cpu = "FIREBREAK_SOFTGPU_UVM_ASKS_CPU";
 /// 1: plays a driver of which a process can have one instance alone, whatever is done for a second one.
 inline constexpr const char* one_instance = "FIREBREAK_SOFTGPU_ONE_INSTANCE";
+/// 1: plays GPUs in the compute mode EXCLUSIVE_PROCESS, which NVML tells.
+inline constexpr const char* is_exclusive = "FIREBREAK_SOFTGPU_IS_EXCLUSIVE";
 /// NVIDIA's own: where the MPS control daemon listens; default /tmp/nvidia-mps.
 inline constexpr const char* mps_pipe_directory = "CUDA_MPS_PIPE_DIRECTORY";
 /// NVIDIA's own: where the MPS daemon writes control.log and server.log; default /var/log/nvidia-mps.

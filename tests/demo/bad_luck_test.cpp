@@ -123,7 +123,7 @@ TEST_F(BadLuck, ATenantOfAStrangeNameIsRefused) {
   do {
     result = sandbox.run("firebreak", {"run", "--socket", socket, "--name", "a/b", "--", "true"});
   } while (result.output.find("start firebreakd") != std::string::npos);
-  EXPECT_EQ(result.status.exit_code, 1);
+  EXPECT_EQ(result.status.exit_code, 125);
   EXPECT_THAT(result.output, HasSubstr("letters, digits"));
   sandbox.signal(agent, SIGINT);
   EXPECT_TRUE(sandbox.wait(agent).clean());

@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "tests/demo/firebreak_program.h"
 
@@ -60,28 +60,40 @@ TEST_F(Tenants, RunPassesOnTheProgramsStatusAndOutput) {
   end_agent();
 }
 
-TEST_F(Tenants, WhatIsReadOfATenantsStandardErrorIsPassedOn) {
-  // Who is left behind with the same standard error keeps nobody waiting.
-  const std::string script = "seq 200000 >&2; sleep 1000 & echo $! >> " + sandbox.file("left") +
-                             "; printf 'no line end' >&2; exit 7";
-  const auto arguments = run_arguments("shell", {"sh", "-c", script});
-  const auto untouched = sandbox.run("firebreak", arguments);
-  const auto read = sandbox.run("firebreak", arguments, {{"CUDA_COREDUMP_SHOW_PROGRESS", "1"}});
-  EXPECT_EQ(read.status.exit_code, 7);
-  EXPECT_EQ(read.output.size(), untouched.output.size());
-  EXPECT_TRUE(read.output == untouched.output);
-  os::RealKernel kernel;
-  std::istringstream left(kernel.read_file(sandbox.file("left")).value());
-  for (pid_t pid = 0; left >> pid;) {
-    EXPECT_TRUE(kernel.send_signal(kernel.pidfd_open(pid).value(), SIGKILL));
+TEST_F(Tenants, AProgramThatCannotBeRunIsSaidAsShellsSayIt) {
+  const std::string text = sandbox.file("text");
+  std::ofstream(text) << "no program";
+  const std::vector<std::pair<std::string, int>> cases = {
+      {"no-such-program", 127}, {sandbox.file("none"), 127}, {text, 126}, {sandbox.file(""), 126}};
+  for (const auto& [program, status] : cases) {
+    const auto result = sandbox.run("firebreak", run_arguments("ghost", {program}));
+    EXPECT_EQ(result.status.exit_code, status) << program;
+    EXPECT_THAT(result.output, HasSubstr(program));
   }
   end_agent();
 }
 
-TEST_F(Tenants, AProgramThatIsNotThereIsSaid) {
-  const auto result = sandbox.run("firebreak", run_arguments("ghost", {"no-such-program"}));
-  EXPECT_EQ(result.status.exit_code, 1);
-  EXPECT_THAT(result.output, HasSubstr("no-such-program"));
+TEST_F(Tenants, WhatFirebreakItselfCannotDoHasAStatusOfItsOwn) {
+  const auto nobody =
+      sandbox.run("firebreak", {"run", "--socket", sandbox.file("none.sock"), "--wait-s", "0", "true"});
+  EXPECT_EQ(nobody.status.exit_code, 125) << nobody.output;
+  EXPECT_THAT(nobody.output, HasSubstr("no firebreak agent at"));
+  const auto slip = sandbox.run("firebreak", {"run", "--piar", "--", "true"});
+  EXPECT_EQ(slip.status.exit_code, 125) << slip.output;
+  EXPECT_THAT(slip.output, HasSubstr("has no option --piar (did you mean --pair?)"));
+  const auto command = sandbox.run("firebreak", {"rnu", "--", "true"});
+  EXPECT_EQ(command.status.exit_code, 2) << command.output;
+  EXPECT_THAT(command.output, HasSubstr("there is no command 'rnu' (did you mean run?)"));
+  end_agent();
+}
+
+TEST_F(Tenants, RunWaitsForTheAgent) {
+  const std::string socket = sandbox.file("late/agent.sock");
+  const pid_t run = sandbox.start("firebreak", {"run", "--socket", socket, "--", "sh", "-c", "exit 7"});
+  const pid_t late = sandbox.start("firebreakd", {"--directory", sandbox.file("late"), "--end-domains"});
+  EXPECT_EQ(sandbox.wait(run).exit_code, 7);
+  sandbox.signal(late, SIGINT);
+  EXPECT_TRUE(sandbox.wait(late).clean());
   end_agent();
 }
 
@@ -89,7 +101,7 @@ TEST_F(Tenants, SigtermToRunEndsTheTenant) {
   const pid_t run = sandbox.start("firebreak", run_arguments("sleeper", {"sleep", "1000"}));
   wait_until("sleeper", [](const auto& tenant) { return !tenant["active"].is_null(); });
   sandbox.signal(run, SIGTERM);
-  EXPECT_EQ(sandbox.wait(run).exit_code, 128 + SIGTERM);
+  EXPECT_EQ(sandbox.wait(run).signal, SIGTERM);
   end_agent();
 }
 
@@ -136,7 +148,7 @@ TEST_F(Tenants, AKilledActiveIsTakenOverAndItsOutputIsTheSame) {
   });
   os::RealKernel kernel;
   ASSERT_TRUE(kernel.send_signal(kernel.pidfd_open(tenant_pid).value(), SIGKILL).has_value());
-  EXPECT_EQ(sandbox.wait(active).exit_code, 128 + SIGKILL);
+  EXPECT_EQ(sandbox.wait(active).signal, SIGKILL);
   EXPECT_TRUE(sandbox.wait(standby).clean());
   end_agent();
 

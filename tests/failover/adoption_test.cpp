@@ -15,6 +15,8 @@ namespace {
 
 constexpr Milliseconds patience{60'000};
 constexpr std::uint32_t returns_ms = 60'000;
+/// What `firebreak run` says where it fails itself.
+constexpr int cannot_run = 125;
 
 class Adoption : public AgentOnStage {
  protected:
@@ -93,7 +95,7 @@ TEST_F(Adoption, AnAgentThatWantsALibraryLoadedGetsNoProgramStarted) {
   start_asking({"touch", begun});
   answer(abi::Placed{{{"FIREBREAK_ROLE", "active"}, {"LD_AUDIT", "/tmp/library.so"}}, returns_ms});
   wait_for_end(*run_);
-  EXPECT_EQ(run_->exit_status(), 1);
+  EXPECT_EQ(run_->exit_status(), cannot_run);
   EXPECT_THAT(run_->actor->record().last_words, testing::HasSubstr("LD_AUDIT"));
   EXPECT_FALSE(std::filesystem::exists(begun));
 }
@@ -112,14 +114,14 @@ TEST_F(Adoption, NothingBeginsBeforeTheAgentFollowsIt) {
 }
 
 TEST_F(Adoption, AProgramThatCannotRunIsSaidOnceItIsAdopted) {
-  const std::string empty = sandbox_.file("empty");
-  std::ofstream(empty).close();
-  std::filesystem::permissions(empty, std::filesystem::perms::owner_all);
-  start_placed({empty}, returns_ms);
+  const std::string script = sandbox_.file("script");
+  std::ofstream(script) << "#!/no/such/program\n";
+  std::filesystem::permissions(script, std::filesystem::perms::owner_all);
+  start_placed({script}, returns_ms);
   answer(abi::Done{});
   wait_for_end(*run_);
-  EXPECT_EQ(run_->exit_status(), 1);
-  EXPECT_THAT(run_->actor->record().last_words, testing::HasSubstr("start " + empty));
+  EXPECT_EQ(run_->exit_status(), 127);
+  EXPECT_THAT(run_->actor->record().last_words, testing::HasSubstr("start " + script));
 }
 
 TEST_F(Adoption, ARefusalOfTheNextAgentIsFinal) {
@@ -129,7 +131,7 @@ TEST_F(Adoption, ARefusalOfTheNextAgentIsFinal) {
   ASSERT_TRUE(std::holds_alternative<abi::Adopt>(question()));
   answer(abi::Refused{"there is one already"});
   wait_for_end(*run_);
-  EXPECT_EQ(run_->exit_status(), 1);
+  EXPECT_EQ(run_->exit_status(), cannot_run);
   EXPECT_THAT(run_->actor->record().last_words, testing::HasSubstr("there is one already"));
 }
 
@@ -171,7 +173,7 @@ TEST_F(Adoption, WhoIsNotToWaitForADomainIsTold) {
   start_asking({"sleep", "1000"}, {"--wait-s", "0"});
   answer(abi::Refused{"a is draining", false, true});
   wait_for_end(*run_);
-  EXPECT_EQ(run_->exit_status(), 1);
+  EXPECT_EQ(run_->exit_status(), cannot_run);
   const std::string said = run_->actor->record().last_words;
   EXPECT_THAT(said, testing::HasSubstr("a is draining"));
   EXPECT_THAT(said, testing::Not(testing::HasSubstr("waits")));
@@ -193,7 +195,7 @@ TEST_F(Adoption, WhereNoAgentWillComeTheProgramIsNotLeftAlone) {
   start_placed({"sleep", "1000"}, 0);
   kill_it();
   wait_for_end(*run_);
-  EXPECT_EQ(run_->exit_status(), 1);
+  EXPECT_EQ(run_->exit_status(), cannot_run);
   EXPECT_THAT(run_->actor->record().last_words, testing::HasSubstr("the firebreak agent is gone"));
 }
 

@@ -148,27 +148,15 @@ TEST_F(AgentKilled, FiveTimesAndThePairEndsInGoodOrder) {
   expect_output_as_if_nothing_happened();
 }
 
-TEST_F(AgentKilled, ATenantIsStillEndedInTheOrderlyWayByItsRun) {
+TEST_F(AgentKilled, ATenantIsStillEndedInTheOrderlyWay) {
   start_supervised();
-  // A SIGTERM that did not go through the agent would not end it.
+  // A SIGTERM alone would not end it.
   Player& stubborn = start_tenant(tenant, {"sh", "-c", "trap '' TERM; echo up; exec sleep 1000"});
   wait("its start", [&] { return stubborn.said("up"); });
   wait_for_status(tenant, [](const auto& now) { return !now["active"].is_null(); });
   kill_agent();
   wait_for_next_agent();
-  stubborn.actor->signal(SIGTERM);
-  wait_for_end(stubborn);
-  EXPECT_EQ(stubborn.exit_status(), killed_by_signal);
-}
-
-TEST_F(AgentKilled, WhoIsToldToEndMeanwhileIsEndedByTheNextOne) {
-  start_supervised();
-  Player& stubborn = start_tenant(tenant, {"sh", "-c", "trap '' TERM; echo up; exec sleep 1000"});
-  wait("its start", [&] { return stubborn.said("up"); });
-  wait_for_status(tenant, [](const auto& now) { return !now["active"].is_null(); });
-  kill_agent_for_a_while();
-  stubborn.actor->signal(SIGTERM);
-  resume_supervisor();
+  EXPECT_EQ(command({"stop", tenant}).status.exit_code, 0);
   wait_for_end(stubborn);
   EXPECT_EQ(stubborn.exit_status(), killed_by_signal);
 }
@@ -220,7 +208,7 @@ TEST_F(AgentKilled, AShelfThatIsSilentMeanwhileHasNotLostWhatItHolds) {
   expect_output_as_if_nothing_happened();
 }
 
-TEST_F(AgentKilled, WhoWaitsForTheNextOneHeedsFurtherSignals) {
+TEST_F(AgentKilled, SignalsAreTheProgramsOwnMeanwhile) {
   start_supervised();
   const std::string traps = "trap 'echo int; done=1' INT; trap 'echo term' TERM; echo up; ";
   Player& run =
@@ -229,14 +217,11 @@ TEST_F(AgentKilled, WhoWaitsForTheNextOneHeedsFurtherSignals) {
   wait_for_status(tenant, [](const auto& now) { return !now["active"].is_null(); });
   kill_agent_for_a_while();
   run.actor->signal(SIGTERM);
-  // It has taken note of it.
-  const std::string status = "/proc/" + std::to_string(run.actor->record().pid) + "/status";
-  while (kernel_.read_file(status).value().find("\nShdPnd:\t0000000000000000\n") == std::string::npos) {
-  }
+  wait("its answer", [&] { return run.said("term"); });
   run.actor->signal(SIGINT);
   wait_for_end(run);
   EXPECT_EQ(run.exit_status(), 9);
-  EXPECT_THAT(run.lines, testing::ElementsAre("up", "int"));
+  EXPECT_THAT(run.lines, testing::ElementsAre("up", "term", "int"));
   resume_supervisor();
   wait_for_next_agent();
 }

@@ -97,15 +97,13 @@ TEST_F(Dying, KilledByItsDebugger) {
   expect_released(neighbour);
 }
 
-// First a word to the container's first process, then SIGKILL to all of it at once.
+// First a word to the container's first process, then SIGKILL.
 TEST_F(Dying, StoppedByAContainerRuntime) {
   start_agent({"--hold-s", "1"});
   Player& neighbour = start_neighbour();
   const Player& spinner = start_held_spinner("--stubborn");
-  const pid_t pid = pid_of("spinner");
   spinner.actor->signal(SIGTERM);
   spinner.actor->signal(SIGKILL);
-  send(pid, SIGKILL);
   wait_for_end(spinner);
   expect_released(neighbour);
 }

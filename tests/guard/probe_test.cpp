@@ -33,6 +33,15 @@ TEST_F(GuardTrial, IsWhatDoctorShows) {
   EXPECT_THAT(guard_line(), HasSubstr("works on this kernel and driver"));
 }
 
+TEST_F(GuardTrial, DoctorsStatusIsThatOfTheGpuThatIsChosen) {
+  EXPECT_EQ(sandbox_.run("firebreak", {"doctor"}).status.exit_code, 0) << "the software GPU";
+  const auto wrong = sandbox_.run("firebreak", {"doctor"}, {{"FIREBREAK_GPU", "sfot"}});
+  EXPECT_EQ(wrong.status.exit_code, 2);
+  EXPECT_THAT(wrong.output, HasSubstr("FIREBREAK_GPU is 'sfot'"));
+  const Sandbox::Environment exclusive = {{"FIREBREAK_SOFTGPU_IS_EXCLUSIVE", "1"}};
+  EXPECT_THAT(sandbox_.run("firebreak", {"doctor"}, exclusive).output, HasSubstr("-c DEFAULT -i GPU-"));
+}
+
 TEST_F(GuardTrial, IsInNoDomainWhateverTheEnvironmentSays) {
   start_agent();
   Player& neighbour = start_neighbour();

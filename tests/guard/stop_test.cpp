@@ -52,9 +52,9 @@ TEST_F(Stop, OfAStoppedProcessLeavesMpsAlone) {
   wait_for_end(spinner);
 }
 
-TEST_F(Stop, BySigtermToRunInMidKernelSparesTheNeighbour) {
+TEST_F(Stop, BySigtermInMidKernelSparesTheNeighbour) {
   Player& neighbour = start_neighbour();
-  const Player& spinner = start_spinner();
+  const Player& spinner = start_spinner({}, {"--guard"});
   spinner.actor->signal(SIGTERM);
   wait_for_end(spinner);
   EXPECT_EQ(spinner.exit_status(), 128 + SIGTERM);

@@ -102,7 +102,7 @@ TEST_F(SeatsOfDomains, AContainerWithOneReachesWhatTheAgentHas) {
   std::map<std::string, std::string> environment(response.envs().begin(), response.envs().end());
   EXPECT_EQ(environment["FIREBREAK_SOCKET"], sandbox_.file("d/tenants.sock"));
   EXPECT_EQ(environment["CUDA_MPS_PIPE_DIRECTORY"], sandbox_.file("d/b/pipe"));
-  EXPECT_EQ(response.mounts_size(), 4);
+  EXPECT_EQ(response.mounts_size(), 6);
   for (const auto& mount : response.mounts())
     EXPECT_TRUE(std::filesystem::exists(mount.host_path())) << mount.host_path();
   // By its environment alone, as a container's program.

@@ -30,7 +30,7 @@ CONFIG = """version = 2
   disable = false
   disable_connections = false
 """
-SHOWS = ("/bin/busybox env; test -S $FIREBREAK_SOCKET && echo socket-is-there; test -f $LD_PRELOAD && echo guard-is-there;"
+SHOWS = ("/bin/busybox env; test -S $FIREBREAK_SOCKET && echo socket-is-there; test -f /run/firebreak/lib64/libfirebreak-guard.so && echo guard-is-there;"
          " for each in $(/bin/busybox awk '{print $5}' /proc/self/mountinfo); do echo mount $each; done")
 
 

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include "ground/os/self.h"
 #include "ground/platform/nvml.h"
 
+#include "softgpu/environment.h"
 #include "softgpu/machine/device_uuid.h"
 #include "softgpu/nvml/session.h"
 
@@ -105,6 +107,15 @@ nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char* uuid, unsigned int siz
   if (text.size() >= size_bytes) return abi::NVML_ERROR_INSUFFICIENT_SIZE;
   std::ranges::copy(text, uuid);
   uuid[text.size()] = '\0';
+  return abi::NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetComputeMode(nvmlDevice_t device, unsigned int* mode);
+nvmlReturn_t nvmlDeviceGetComputeMode(nvmlDevice_t device, unsigned int* mode) {
+  const nvmlReturn_t status = check(device, mode);
+  if (status != abi::NVML_SUCCESS) return status;
+  const bool is_exclusive = os::environment_variable(environment::is_exclusive) == "1";
+  *mode = is_exclusive ? abi::NVML_COMPUTEMODE_EXCLUSIVE_PROCESS : abi::NVML_COMPUTEMODE_DEFAULT;
   return abi::NVML_SUCCESS;
 }
 

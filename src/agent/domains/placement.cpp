@@ -16,7 +16,9 @@ std::string domain_to_avoid(const std::vector<Site>& sites, const PlacementWish&
 }
 
 std::vector<Site> on_the_gpu(std::vector<Site> sites, const PlacementWish& wish) {
-  std::erase_if(sites, [&](const Site& site) { return !site.gpu.starts_with(wish.gpu); });
+  // A domain of an agent that was told no GPU has all of them.
+  std::erase_if(sites,
+                [&](const Site& site) { return !site.gpu.empty() && !site.gpu.starts_with(wish.gpu); });
   const auto half = std::ranges::find(sites, wish.other_half, &Site::domain);
   if (half == sites.end()) return sites;
   const std::string gpu = half->gpu;

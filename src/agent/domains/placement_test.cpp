@@ -51,6 +51,11 @@ TEST(Placement, ActivesGoToTheGpuWithTheFewest) {
   EXPECT_EQ(choose_domain(two_gpus, {Role::Active, "", ""}).value(), "1a");
 }
 
+TEST(Placement, AWishForAGpuIsNoneOfAnAgentThatWasToldNone) {
+  const std::vector<Site> any{{"a", "", true, "", 0}, {"b", "", true, "", 0}};
+  EXPECT_EQ(choose_domain(any, {Role::Active, "", "GPU-z"}).value(), "a");
+}
+
 TEST(Placement, AWishedGpuIsNamedByHowItsUuidBegins) {
   EXPECT_EQ(choose_domain(two_gpus, {Role::Active, "", "GPU-x"}).value(), "0a");
   const auto none = choose_domain(two_gpus, {Role::Active, "", "GPU-z"});

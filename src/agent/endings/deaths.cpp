@@ -249,7 +249,9 @@ void Deaths::on_others(pid_t pid, const hold::Findings& others) {
   Process* process = at_.processes.dying(pid);
   if (process == nullptr) return;  // the process gave the GPU back, and lives
   const std::string text = describe(others);
-  if (!others.settling && process->remainder.others != text) tell_of_others(*process, text);
+  // Of one that had nothing on the GPU any more nothing is left to be fenced.
+  const bool is_news = !others.settling && !process->remainder.harmless && process->remainder.others != text;
+  if (is_news) tell_of_others(*process, text);
   on_traces(pid);
   if (somebody_waits_for(*process)) end_forks(*process, others.seen);
 }

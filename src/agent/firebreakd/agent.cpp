@@ -8,12 +8,14 @@
 
 #include <charconv>
 
+#include "agent/faults/fault/core_dump.h"
 #include "agent/faults/fault/source_traits.h"
 #include "agent/firebreakd/restart.h"
 #include "agent/firebreakd/status.h"
 #include "agent/loop/journal.h"
 #include "agent/pairs/inner_pids.h"
 #include "ground/base/overloaded.h"
+#include "ground/base/text.h"
 #include "shared/dump_mode/mode.h"
 
 namespace firebreak::agent {
@@ -68,6 +70,8 @@ bool may_change_turns(const abi::Message& request) {
 constexpr std::size_t number_bytes = 64;
 
 constexpr Milliseconds shelves_patience{1'000};
+
+constexpr std::size_t longest_notice_bytes = 512;
 
 /// Pause between questions to MPS for processes that ask for what its clients may have.
 constexpr Milliseconds between_client_looks{100};
@@ -221,12 +225,18 @@ Status Agent::admit(Connection& connection, const abi::Message& request) {
   return may;
 }
 
-/// Notes output only of who started the process: a word there names a culprit.
+/// Notes output only of who started the process: a word there names a culprit. A line that names none is for
+/// people, in the log.
 void Agent::note_output(const Connection& connection, const abi::Output& output) {
   const auto pid = static_cast<pid_t>(output.pid);
   const Process* now = processes_.living(pid) != nullptr ? processes_.living(pid) : processes_.dying(pid);
   const bool is_another = now != nullptr && now->adopter != 0 && now->adopter != connection.id();
-  if (connection.adopted(pid) && !is_another) return detectors_.note_output(pid, output.text);
+  if (connection.adopted(pid) && !is_another) {
+    if (!fault::is_about_exception(output.text) && server_.may_log(connection))
+      spdlog::info("notice tenant={} pid={} {}", now == nullptr ? "" : now->tenant(), pid,
+                   printable(output.text, longest_notice_bytes));
+    return detectors_.note_output(pid, output.text);
+  }
   if (server_.may_log(connection))
     spdlog::warn("refused: output of process {} by uid={} pid={}, which has not started it", pid,
                  connection.peer().uid, connection.peer().pid);

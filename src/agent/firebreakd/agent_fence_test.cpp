@@ -132,6 +132,29 @@ TEST_F(AgentFence, AProcessOfATenantIsWaitedForAndTold) {
   run_until([&] { return word(page).epoch == 1; });
 }
 
+// Nothing of it runs on the GPU, and nobody will follow it.
+TEST_F(AgentFence, OfAPairThatIsDoneNothingHasToBeFenced) {
+  auto [active, standby, page] = forking_pair();
+  ask(active, abi::Finish{});
+  die(active);
+  for (int looks = 0; looks < 20; ++looks) {
+    loop->run_once(Milliseconds(20));
+    clock.advance(Milliseconds(20));
+  }
+  end_child();
+  bool is_released = false;
+  while (!is_released) {
+    loop->run_once(Milliseconds(10));
+    clock.advance(Milliseconds(20));
+    while (auto received = subscriber.receive()) {
+      const auto* event = std::get_if<abi::Event>(&received->message);
+      if (event == nullptr) continue;
+      EXPECT_NE(event->what, abi::EventKind::NotFenced) << event->text;
+      is_released |= event->what == abi::EventKind::Released;
+    }
+  }
+}
+
 TEST_F(AgentFence, NobodysChildIsEndedWhileNobodyWaits) {
   auto [active, page] = forking_alone();
   die(active);

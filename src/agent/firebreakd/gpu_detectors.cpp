@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "agent/domains/gpus.h"
+#include "shared/guard_page/work_view.h"
 
 namespace firebreak::agent {
 namespace {
@@ -33,6 +34,7 @@ watch::WatcherOptions GpuDetectors::options() const {
     options.domain_of_log_directory[directory] = domain;
   }
   options.ask_for_clients = [this](const std::string& domain) { domains_.look_for_clients(domain); };
+  options.work_left_by = [this](pid_t pid) { return work_left_by(pid); };
   for (const MachineGpu& gpu : gpus_) options.places.gpus.push_back(gpu.pci);
   const auto known = std::make_shared<Gpus>(gpus_, domains_);
   known->begin();
@@ -42,6 +44,20 @@ watch::WatcherOptions GpuDetectors::options() const {
     return std::nullopt;
   };
   return options;
+}
+
+/// By its guard's word. One that lies hides its own end alone.
+watch::WorkLeft GpuDetectors::work_left_by(pid_t pid) const {
+  const auto page = strays_->guard_of(pid);
+  switch (page ? guard::state_of(page->work()) : guard::LaunchState::Unknown) {
+    case guard::LaunchState::Running:
+      return watch::WorkLeft::Running;
+    case guard::LaunchState::Ended:
+      return watch::WorkLeft::None;
+    case guard::LaunchState::Unknown:
+      break;
+  }
+  return watch::WorkLeft::Unknown;
 }
 
 watch::WatcherCallbacks GpuDetectors::heard(Callbacks callbacks) {

@@ -55,6 +55,7 @@ class GpuDetectors final : public Detectors {
 
  private:
   watch::WatcherOptions options() const;
+  watch::WorkLeft work_left_by(pid_t pid) const;
   watch::WatcherCallbacks heard(Callbacks callbacks);
   bool is_acted_on(const fault::Fault& fault) const;
   void log(const fault::Incident& incident);

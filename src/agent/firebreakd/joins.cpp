@@ -104,12 +104,16 @@ Status Joins::is_for(const Connection& connection, pid_t pid) const {
 
 Status Joins::adopt(Connection& connection, const abi::Adopt& request) {
   if (auto may = may_adopt(connection, request); !may) return may;
+  const auto pid = static_cast<pid_t>(request.pid);
+  // Who becomes the program says how it is to be treated, before that. The program itself does not.
+  const bool is_itself = connection.peer().pid == pid;
+  const bool may_say = !is_itself || (!at_.follower.is_ours(pid) &&
+                                      at_.placements.was_told(connection.id(), request.tenant, request.role));
   if (auto adopted = take_on(connection, request); !adopted) return adopted;
-  connection.has_adopted(static_cast<pid_t>(request.pid));
-  Process* process = at_.processes.living(static_cast<pid_t>(request.pid));
+  connection.has_adopted(pid);
+  Process* process = at_.processes.living(pid);
   if (process != nullptr) process->adopter = connection.id();
-  const bool is_itself = connection.peer().pid == request.pid;
-  if (process == nullptr || is_itself || request.strays == abi::StrayPolicy::Default) return {};
+  if (process == nullptr || !may_say || request.strays == abi::StrayPolicy::Default) return {};
   Tenant* tenant = at_.tenants.find(process->tenant());
   if (tenant != nullptr) tenant->strays = request.strays;
   return {};

@@ -67,6 +67,7 @@ Status AgentRequest::connect() {
 }
 
 bool AgentRequest::is_away(const Error& error) {
+  if (!link_ && error.code == ErrorCode::PermissionDenied) return false;
   const bool is_nowhere = !link_ && error.code == ErrorCode::NotFound;
   if (is_nowhere && !awaits_next_) return false;
   awaits_next_ = true;

@@ -85,14 +85,14 @@ TEST(CdiSpec, HasADeviceForEachSeatOfEachDomain) {
 TEST(CdiSpec, GivesEverybodyTheTenantsSocketTheGuardAndTheGroup) {
   const json edits = cdi_spec(options()).value()["containerEdits"];
   EXPECT_THAT(edits["env"], ElementsAre("FIREBREAK_SOCKET=/run/firebreak/tenants.sock",
-                                        "LD_PRELOAD=/run/firebreak/libfirebreak-guard.so"));
+                                        "LD_PRELOAD=/run/firebreak/$LIB/libfirebreak-guard.so"));
   EXPECT_THAT(edits["additionalGids"], ElementsAre(998));
-  ASSERT_EQ(edits["mounts"].size(), 3u);
+  ASSERT_EQ(edits["mounts"].size(), 5u);
   EXPECT_EQ(edits["mounts"][0]["hostPath"], "/run/firebreak/tenants.sock");
   EXPECT_EQ(edits["mounts"][1]["hostPath"], "/usr/lib/libfirebreak-guard.so");
-  EXPECT_EQ(edits["mounts"][1]["containerPath"], seats::guard_path_in_container);
+  EXPECT_EQ(edits["mounts"][1]["containerPath"], seats::mounted_guard("lib"));
   EXPECT_THAT(edits["mounts"][1]["options"], Contains("ro"));
-  EXPECT_EQ(edits["mounts"][2]["containerPath"], "/dev/shm");
+  EXPECT_EQ(edits["mounts"][4]["containerPath"], "/dev/shm");
 }
 
 // Podman 4.3 of Debian 12 reads no later version.

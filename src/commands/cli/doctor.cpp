@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "agent/faults/watch/isolation.h"
@@ -17,12 +18,17 @@ namespace {
 constexpr unsigned cap_sys_ptrace = 19;
 constexpr const char* real_gpu = "everything on a real GPU";
 
-Finding good(std::string name, std::string detail, std::string needed_for) {
-  return {Availability::Good, std::move(name), std::move(detail), std::move(needed_for), {}};
+Finding good(Use use, std::string name, std::string detail, std::string needed_for) {
+  return {Availability::Good, use, std::move(name), std::move(detail), std::move(needed_for), {}};
 }
 
-Finding missing(std::string name, std::string detail, std::string needed_for, std::string remedy) {
-  return {Availability::Missing, std::move(name), std::move(detail), std::move(needed_for),
+Finding limited(Use use, std::string name, std::string detail, std::string needed_for, std::string remedy) {
+  return {Availability::Limited, use, std::move(name), std::move(detail), std::move(needed_for),
+          std::move(remedy)};
+}
+
+Finding missing(Use use, std::string name, std::string detail, std::string needed_for, std::string remedy) {
+  return {Availability::Missing, use, std::move(name), std::move(detail), std::move(needed_for),
           std::move(remedy)};
 }
 
@@ -30,13 +36,14 @@ Finding examine_driver(os::Kernel& kernel) {
   const auto text = kernel.read_file("/proc/driver/nvidia/version");
   const auto version = text ? parse_driver_version(*text) : std::nullopt;
   if (!version) {
-    return missing("NVIDIA driver", "not loaded", real_gpu,
+    return missing(Use::Sharing, "NVIDIA driver", "not loaded", real_gpu,
                    "install and load the driver, or use the software GPU (FIREBREAK_GPU=soft)");
   }
-  Finding finding = good("NVIDIA driver",
+  Finding finding = good(Use::Sharing, "NVIDIA driver",
                          version->number + (version->open_modules ? ", open kernel modules" : ""), real_gpu);
   if (version->open_modules) return finding;
   finding.availability = Availability::Limited;
+  finding.use = Use::Isolation;
   finding.detail += ", closed kernel modules";
   finding.remedy = "use the open kernel modules if memory faults are to be isolated inside the driver";
   return finding;
@@ -51,9 +58,9 @@ std::vector<Finding> examine_modules(os::Kernel& kernel) {
   std::vector<Finding> findings;
   const auto look = [&](const std::string& name, const std::string& needed_for, const std::string& remedy) {
     if (is_loaded(modules, name)) {
-      findings.push_back(good("module " + name, "loaded", needed_for));
+      findings.push_back(good(Use::Sharing, "module " + name, "loaded", needed_for));
     } else {
-      findings.push_back(missing("module " + name, "not loaded", needed_for, remedy));
+      findings.push_back(missing(Use::Sharing, "module " + name, "not loaded", needed_for, remedy));
     }
   };
   look("nvidia", real_gpu, "modprobe nvidia");
@@ -61,12 +68,13 @@ std::vector<Finding> examine_modules(os::Kernel& kernel) {
   return findings;
 }
 
-Finding examine_node(os::Kernel& kernel, const std::string& path, int flags, const std::string& needed_for,
-                     const std::string& when_absent, const std::string& when_refused) {
+Finding examine_node(os::Kernel& kernel, Use use, const std::string& path, int flags,
+                     const std::string& needed_for, const std::string& when_absent,
+                     const std::string& when_refused) {
   const auto opened = kernel.open(path, flags | O_NONBLOCK);
-  if (opened) return good(path, "can be opened", needed_for);
+  if (opened) return good(use, path, "can be opened", needed_for);
   const bool refused = opened.error().code == ErrorCode::PermissionDenied;
-  return missing(path, opened.error().message, needed_for, refused ? when_refused : when_absent);
+  return missing(use, path, opened.error().message, needed_for, refused ? when_refused : when_absent);
 }
 
 /// "nvidia0", "nvidia1", ... as they are in /dev; at least the first, so that its absence is reported.
@@ -87,8 +95,9 @@ std::vector<std::string> gpu_nodes(os::Kernel& kernel) {
 Finding examine_kernel_log(os::Kernel& kernel) {
   const std::string path = "/dev/kmsg";
   const std::string remedy = "run as root or with CAP_SYSLOG, or set sysctl kernel.dmesg_restrict=0";
-  Finding finding = examine_node(kernel, path, O_RDONLY, "seeing exceptions inside a kernel (Xid messages)",
-                                 "run outside the container", remedy);
+  Finding finding =
+      examine_node(kernel, Use::Exceptions, path, O_RDONLY,
+                   "seeing exceptions inside a kernel (Xid messages)", "run outside the container", remedy);
   if (finding.availability != Availability::Good) return finding;
   const auto log = kernel.open(path, O_RDONLY | O_NONBLOCK);
   std::array<std::byte, 8192> record{};
@@ -97,20 +106,22 @@ Finding examine_kernel_log(os::Kernel& kernel) {
   const bool is_fine =
       read || read.error().code == ErrorCode::Unavailable || read.error().code == ErrorCode::Protocol;
   if (is_fine) return finding;
-  return missing(path, "can be opened and not read: " + read.error().message, finding.needed_for, remedy);
+  return missing(Use::Exceptions, path, "can be opened and not read: " + read.error().message,
+                 finding.needed_for, remedy);
 }
 
 std::vector<Finding> examine_nodes(os::Kernel& kernel) {
   std::vector<Finding> findings;
-  const auto nvidia_node = [&](const std::string& path, const std::string& needed_for,
+  const auto nvidia_node = [&](Use use, const std::string& path, const std::string& needed_for,
                                const std::string& absent) {
     const std::string refused = "give this user read and write access to " + path;
-    findings.push_back(examine_node(kernel, path, O_RDWR, needed_for, absent, refused));
+    findings.push_back(examine_node(kernel, use, path, O_RDWR, needed_for, absent, refused));
   };
-  for (const std::string& path : gpu_nodes(kernel)) nvidia_node(path, real_gpu, "nvidia-modprobe -c 0");
-  nvidia_node("/dev/nvidiactl", real_gpu, "nvidia-modprobe");
-  nvidia_node("/dev/nvidia-uvm", real_gpu, "nvidia-modprobe -u -c 0");
-  nvidia_node("/dev/nvidia-uvm-tools",
+  for (const std::string& path : gpu_nodes(kernel))
+    nvidia_node(Use::Sharing, path, real_gpu, "nvidia-modprobe -c 0");
+  nvidia_node(Use::Sharing, "/dev/nvidiactl", real_gpu, "nvidia-modprobe");
+  nvidia_node(Use::Sharing, "/dev/nvidia-uvm", real_gpu, "nvidia-modprobe -u -c 0");
+  nvidia_node(Use::MemoryFaults, "/dev/nvidia-uvm-tools",
               "seeing memory faults within a millisecond, with the process that caused them",
               "nvidia-modprobe -u -c 0");
   findings.push_back(examine_kernel_log(kernel));
@@ -131,13 +142,14 @@ Finding examine_descriptor_rights(os::Kernel& kernel) {
   const std::string name = "another process's descriptors (pidfd_getfd)";
   const std::string needed_for = "UVM events, and holding the descriptors of a dying tenant";
   const std::string status = kernel.read_file("/proc/self/status").value_or("");
-  if (has_capability(status, cap_sys_ptrace)) return good(name, "CAP_SYS_PTRACE: of any process", needed_for);
+  if (has_capability(status, cap_sys_ptrace))
+    return good(Use::Holding, name, "CAP_SYS_PTRACE: of any process", needed_for);
   // Without Yama there is no such file, and a user may look into their own processes.
   const std::string scope = kernel.read_file("/proc/sys/kernel/yama/ptrace_scope").value_or("0");
   const std::string remedy = "run as root or with CAP_SYS_PTRACE";
   if (scope.starts_with("0"))
-    return {Availability::Limited, name, "of this user's processes only", needed_for, remedy};
-  return missing(name, "kernel.yama.ptrace_scope is " + scope.substr(0, 1), needed_for,
+    return limited(Use::Holding, name, "of this user's processes only", needed_for, remedy);
+  return missing(Use::Holding, name, "kernel.yama.ptrace_scope is " + scope.substr(0, 1), needed_for,
                  remedy + ", or set sysctl kernel.yama.ptrace_scope=0");
 }
 
@@ -146,9 +158,10 @@ std::vector<Finding> examine_programs(const ExamineOptions& options) {
   for (const std::string name : {"nvidia-cuda-mps-control", "nvidia-cuda-mps-server"}) {
     const std::string needed_for = "sharing a real GPU (MPS)";
     if (const auto path = options.find_program(name)) {
-      findings.push_back(good(name, *path, needed_for));
+      findings.push_back(good(Use::Sharing, name, *path, needed_for));
     } else {
-      findings.push_back(missing(name, "not in PATH", needed_for, "install the driver's compute utilities"));
+      findings.push_back(
+          missing(Use::Sharing, name, "not in PATH", needed_for, "install the driver's compute utilities"));
     }
   }
   return findings;
@@ -159,27 +172,26 @@ Finding examine_guard(const guard::ProbeResult& result) {
   const std::string needed_for = "containing stray accesses on the stock driver";
   switch (result.answer) {
     case guard::ProbeResult::Answer::Works:
-      return good(name, "works on this kernel and driver", needed_for);
+      return good(Use::Guard, name, "works on this kernel and driver", needed_for);
     case guard::ProbeResult::Answer::Fails:
-      return missing(name, describe(result), needed_for,
+      return missing(Use::Guard, name, describe(result), needed_for,
                      "none: UVM refuses it here, and tenants run without it; give them standbys");
     case guard::ProbeResult::Answer::Untested:
       break;
   }
-  return {Availability::Limited, name, describe(result), needed_for,
-          "it is tried again when it is next used"};
+  return limited(Use::Guard, name, describe(result), needed_for, "it is tried again when it is next used");
 }
 
 Finding examine_spares(const guard::ProbeResult& result) {
   const std::string name = "spare driver instances (firebreakd --spares)";
   const std::string needed_for = "unmodified programs that go on in the same process";
   if (result.answer == guard::ProbeResult::Answer::Works)
-    return good(name, "work on this kernel and driver", needed_for);
+    return good(Use::Spares, name, "work on this kernel and driver", needed_for);
   if (result.answer == guard::ProbeResult::Answer::Fails)
-    return missing(name, describe(result), needed_for,
+    return missing(Use::Spares, name, describe(result), needed_for,
                    "none: the agent gives no spares here, and programs run without; give them standbys");
-  return {Availability::Limited, name, describe(result), needed_for,
-          "it is tried again when an agent with --spares starts"};
+  return limited(Use::Spares, name, describe(result), needed_for,
+                 "it is tried again when an agent with --spares starts");
 }
 
 Finding examine_isolation(os::Kernel& kernel) {
@@ -187,13 +199,14 @@ Finding examine_isolation(os::Kernel& kernel) {
   const std::string needed_for = "memory faults that end their own client alone (docs/how/isolation.md)";
   const auto state = watch::read_isolation_state(kernel);
   if (!state && state.error().code == ErrorCode::NotFound) {
-    return missing(name, "the module is not the patched one", needed_for,
+    return missing(Use::Isolation, name, "the module is not the patched one", needed_for,
                    "none where standbys are enough; docs/use/uvm-patch.md says how to build and try it");
   }
-  if (!state) return missing(name, state.error().message, needed_for, state.error().hint);
-  if (state->mode == watch::IsolationMode::On) return good(name, watch::describe(*state), needed_for);
-  return {Availability::Limited, name, watch::describe(*state), needed_for,
-          "echo 2 >/sys/module/nvidia_uvm/parameters/uvm_fault_isolation_mode"};
+  if (!state) return missing(Use::Isolation, name, state.error().message, needed_for, state.error().hint);
+  if (state->mode == watch::IsolationMode::On)
+    return good(Use::Isolation, name, watch::describe(*state), needed_for);
+  return limited(Use::Isolation, name, watch::describe(*state), needed_for,
+                 "echo 2 >/sys/module/nvidia_uvm/parameters/uvm_fault_isolation_mode");
 }
 
 bool is_there(os::Kernel& kernel, const std::string& path) { return kernel.open(path, O_RDONLY).has_value(); }
@@ -201,9 +214,9 @@ bool is_there(os::Kernel& kernel, const std::string& path) { return kernel.open(
 Finding examine_cuda(os::Kernel& kernel, const ExamineOptions& options) {
   for (const std::string& folder : options.library_folders) {
     const std::string path = folder + "/libcuda.so.1";
-    if (is_there(kernel, path)) return good("libcuda.so.1", path, real_gpu);
+    if (is_there(kernel, path)) return good(Use::Sharing, "libcuda.so.1", path, real_gpu);
   }
-  return missing("libcuda.so.1", "in none of the loader's folders", real_gpu,
+  return missing(Use::Sharing, "libcuda.so.1", "in none of the loader's folders", real_gpu,
                  "install the driver's CUDA library, or use the software GPU (FIREBREAK_GPU=soft)");
 }
 
@@ -211,16 +224,79 @@ Finding examine_software_gpu(os::Kernel& kernel, const ExamineOptions& options) 
   const std::string name = "software GPU";
   const std::string needed_for = "running without a GPU";
   if (is_there(kernel, options.software_gpu_library))
-    return good(name, options.software_gpu_library, needed_for);
-  return missing(name, "no " + options.software_gpu_library, needed_for, "build the project: ./dev build");
+    return good(Use::SoftwareGpu, name, options.software_gpu_library, needed_for);
+  return missing(Use::SoftwareGpu, name, "no " + options.software_gpu_library, needed_for,
+                 "build the project: ./dev build");
 }
 
 Finding examine_page(const ExamineOptions& options) {
   const std::string name = "page of the characterization";
   const std::string needed_for = "firebreak-lab characterize --html";
-  if (options.has_page) return good(name, "built", needed_for);
-  return missing(name, "not built: there was no npm", needed_for,
+  if (options.has_page) return good(Use::Page, name, "built", needed_for);
+  return missing(Use::Page, name, "not built: there was no npm", needed_for,
                  "where it is wanted, install nodejs and npm and build again");
+}
+
+/// Firebreak has two MPS domains on a GPU, and in another mode a single server may use it.
+std::vector<Finding> examine_compute_modes(const std::vector<std::string>& exclusive_gpus) {
+  std::vector<Finding> findings;
+  for (const std::string& uuid : exclusive_gpus) {
+    findings.push_back(missing(Use::Sharing, "compute mode of " + uuid,
+                               "not DEFAULT, as in EXCLUSIVE_PROCESS", "the second MPS domain of a GPU",
+                               "nvidia-smi -c DEFAULT -i " + uuid));
+  }
+  return findings;
+}
+
+/// The worst of two.
+Availability worse(Availability one, Availability other) { return std::max(one, other); }
+
+const char* key_of(Use use) {
+  switch (use) {
+    case Use::Sharing:
+      return "sharing";
+    case Use::MemoryFaults:
+      return "memory_faults";
+    case Use::Exceptions:
+      return "exceptions";
+    case Use::Holding:
+      return "holding";
+    case Use::Guard:
+      return "guard";
+    case Use::Spares:
+      return "spares";
+    case Use::Isolation:
+      return "isolation";
+    case Use::SoftwareGpu:
+      return "software_gpu";
+    case Use::Page:
+      return "page";
+  }
+  return "";
+}
+
+const char* key_of(Availability availability) {
+  switch (availability) {
+    case Availability::Good:
+      return "good";
+    case Availability::Limited:
+      return "limited";
+    case Availability::Missing:
+      return "missing";
+  }
+  return "";
+}
+
+const char* answer_of(Availability availability) {
+  switch (availability) {
+    case Availability::Good:
+      return "yes     ";
+    case Availability::Limited:
+      return "partly  ";
+    case Availability::Missing:
+      return "no      ";
+  }
+  return "no      ";
 }
 
 const char* mark(Availability availability) {
@@ -275,6 +351,7 @@ std::vector<Finding> examine(os::Kernel& kernel, const ExamineOptions& options) 
   append(findings, examine_modules(kernel));
   append(findings, examine_nodes(kernel));
   append(findings, examine_programs(options));
+  append(findings, examine_compute_modes(options.exclusive_gpus));
   findings.push_back(examine_descriptor_rights(kernel));
   findings.push_back(examine_cuda(kernel, options));
   findings.push_back(examine_software_gpu(kernel, options));
@@ -285,6 +362,44 @@ std::vector<Finding> examine(os::Kernel& kernel, const ExamineOptions& options) 
   return findings;
 }
 
+const char* to_string(Use use) {
+  switch (use) {
+    case Use::Sharing:
+      return "share a real GPU between tenants";
+    case Use::MemoryFaults:
+      return "say within a millisecond who caused a memory fault";
+    case Use::Exceptions:
+      return "see exceptions inside of kernels";
+    case Use::Holding:
+      return "let the last kernels of a dying tenant end";
+    case Use::Guard:
+      return "contain stray accesses of guarded programs";
+    case Use::Spares:
+      return "let unmodified programs outlive a neighbour's fault";
+    case Use::Isolation:
+      return "let the driver itself contain memory faults";
+    case Use::SoftwareGpu:
+      return "try everything without a GPU (FIREBREAK_GPU=soft)";
+    case Use::Page:
+      return "write the page of a characterization";
+  }
+  return "";
+}
+
+std::vector<Verdict> verdicts_of(const std::vector<Finding>& findings) {
+  std::vector<Verdict> verdicts;
+  for (const Use use : {Use::Sharing, Use::MemoryFaults, Use::Exceptions, Use::Holding, Use::Guard,
+                        Use::Spares, Use::Isolation, Use::SoftwareGpu, Use::Page}) {
+    Verdict verdict{use, Availability::Good, {}};
+    for (const Finding& finding : findings) {
+      if (finding.use != use || worse(verdict.answer, finding.availability) == verdict.answer) continue;
+      verdict = {use, finding.availability, finding.name + ": " + finding.detail};
+    }
+    verdicts.push_back(std::move(verdict));
+  }
+  return verdicts;
+}
+
 std::string to_text(const std::vector<Finding>& findings) {
   std::string text;
   for (const Finding& finding : findings) {
@@ -293,7 +408,29 @@ std::string to_text(const std::vector<Finding>& findings) {
     text += "        needed for " + finding.needed_for + "\n";
     if (!finding.remedy.empty()) text += "        to do: " + finding.remedy + "\n";
   }
+  text += "\nWhat can be done here:\n";
+  for (const Verdict& verdict : verdicts_of(findings)) {
+    text += std::string(answer_of(verdict.answer)) + to_string(verdict.use);
+    text += (verdict.because.empty() ? "" : " (" + verdict.because + ")") + "\n";
+  }
   return text;
+}
+
+std::string to_json(const std::vector<Finding>& findings, bool usable) {
+  nlohmann::json document = {{"usable", usable}};
+  for (const Finding& finding : findings) {
+    document["findings"].push_back({{"name", finding.name},
+                                    {"availability", key_of(finding.availability)},
+                                    {"use", key_of(finding.use)},
+                                    {"detail", finding.detail},
+                                    {"needed_for", finding.needed_for},
+                                    {"remedy", finding.remedy}});
+  }
+  for (const Verdict& verdict : verdicts_of(findings)) {
+    document["verdicts"].push_back(
+        {{"use", key_of(verdict.use)}, {"answer", key_of(verdict.answer)}, {"because", verdict.because}});
+  }
+  return document.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 }  // namespace firebreak::cli

@@ -18,9 +18,23 @@ enum class Availability {
   Missing,
 };
 
+/// What somebody may want to use this machine for.
+enum class Use {
+  Sharing,       ///< a real GPU, under MPS
+  MemoryFaults,  ///< who caused them is told at once
+  Exceptions,    ///< those inside of a kernel are seen
+  Holding,       ///< of a dying tenant's descriptors
+  Guard,
+  Spares,
+  Isolation,  ///< of memory faults in the driver
+  SoftwareGpu,
+  Page,  ///< of the characterization
+};
+
 /// One thing that was looked at.
 struct Finding {
   Availability availability = Availability::Missing;
+  Use use = Use::Sharing;
   std::string name;    ///< e.g. "/dev/kmsg"
   std::string detail;  ///< what was found, or why it cannot be used
   std::string needed_for;
@@ -37,6 +51,8 @@ struct ExamineOptions {
   std::string software_gpu_library;
   /// Whether this build has the page of `firebreak-lab characterize --html`.
   bool has_page = true;
+  /// The UUIDs of GPUs that are not in the compute mode DEFAULT, as NVML tells.
+  std::vector<std::string> exclusive_gpus = {};
   /// Whether that works here.
   std::function<guard::ProbeResult(guard::Probed what)> probe_result;
 };
@@ -48,8 +64,23 @@ ExamineOptions usual_places(const std::string& software_gpu_library);
 /// trials leave.
 std::vector<Finding> examine(os::Kernel& kernel, const ExamineOptions& options);
 
-/// The findings as text for a terminal, ending with a newline.
+/// Whether this machine is good for a use.
+struct Verdict {
+  Use use = Use::Sharing;
+  Availability answer = Availability::Good;
+  std::string because;  ///< what is missing or limited, the first of it; empty where nothing is
+};
+
+/// One for each use, in their order.
+std::vector<Verdict> verdicts_of(const std::vector<Finding>& findings);
+
+/// "share a real GPU between tenants".
+const char* to_string(Use use);
+
+/// The findings and the verdicts as text for a terminal, ending with a newline.
 std::string to_text(const std::vector<Finding>& findings);
+/// The same for programs: {"findings": [...], "verdicts": [...], "usable": `usable`}.
+std::string to_json(const std::vector<Finding>& findings, bool usable);
 
 /// The driver's version and kind from /proc/driver/nvidia/version; empty when the text has no version.
 struct DriverVersion {

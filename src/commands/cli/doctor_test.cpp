@@ -2,6 +2,7 @@
 #include "commands/cli/doctor.h"
 
 #include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
 
 #include "tests/doubles/os/fake_kernel.h"
 
@@ -140,6 +141,52 @@ TEST_F(DoctorTest, PrintsWhatIsMissingInWordsAndTheRestInOneLine) {
   const std::string text = to_text(examine(kernel_, options_));
   EXPECT_THAT(text, HasSubstr("missing nvidia-cuda-mps-control: not in PATH\n        needed for sharing"));
   EXPECT_THAT(text, HasSubstr("ok      NVIDIA driver: 580.159.04"));
+}
+
+// Who reads the list has to know in the end whether it is enough for what they want.
+TEST_F(DoctorTest, EndsWithAVerdictForEachUse) {
+  equip();
+  for (const Verdict& verdict : verdicts_of(examine(kernel_, options_))) {
+    EXPECT_EQ(verdict.answer, Availability::Good) << to_string(verdict.use) << ": " << verdict.because;
+    EXPECT_EQ(verdict.because, "");
+  }
+  has_mps_ = false;
+  kernel_.remove("/dev/nvidia-uvm-tools");
+  kernel_.set_file("/proc/self/status", "CapEff:\t0000000000000000\n");
+  const std::string text = to_text(examine(kernel_, options_));
+  EXPECT_THAT(text,
+              HasSubstr("no      share a real GPU between tenants (nvidia-cuda-mps-control: not in PATH)\n"));
+  EXPECT_THAT(text,
+              HasSubstr("no      say within a millisecond who caused a memory fault (/dev/nvidia-uvm-tools"));
+  EXPECT_THAT(text, HasSubstr("partly  let the last kernels of a dying tenant end (another process"));
+  EXPECT_THAT(text, HasSubstr("yes     try everything without a GPU (FIREBREAK_GPU=soft)\n"));
+}
+
+TEST_F(DoctorTest, ClosedModulesAreGoodEnoughForSharing) {
+  equip();
+  kernel_.set_file("/proc/driver/nvidia/version", closed_version);
+  EXPECT_THAT(to_text(examine(kernel_, options_)), HasSubstr("yes     share a real GPU between tenants\n"));
+}
+
+// A GPU has two MPS domains, and one in that mode serves a single server.
+TEST_F(DoctorTest, TellsOfAGpuThatServesOneDomainAlone) {
+  equip();
+  options_.exclusive_gpus = {"GPU-7"};
+  EXPECT_EQ(finding("compute mode of GPU-7").availability, Availability::Missing);
+  EXPECT_EQ(finding("compute mode of GPU-7").remedy, "nvidia-smi -c DEFAULT -i GPU-7");
+  EXPECT_THAT(to_text(examine(kernel_, options_)),
+              HasSubstr("no      share a real GPU between tenants (compute"));
+}
+
+TEST_F(DoctorTest, TellsProgramsTheSame) {
+  equip();
+  has_mps_ = false;
+  const auto document = nlohmann::json::parse(to_json(examine(kernel_, options_), false));
+  EXPECT_EQ(document["usable"], false);
+  EXPECT_EQ(document["verdicts"][0]["use"], "sharing");
+  EXPECT_EQ(document["verdicts"][0]["answer"], "missing");
+  EXPECT_EQ(document["findings"].size(), examine(kernel_, options_).size());
+  EXPECT_EQ(document["findings"][0]["name"], "NVIDIA driver");
 }
 
 TEST(DriverVersionTest, NeedsANumber) {

@@ -26,8 +26,9 @@ Result<std::unique_ptr<PairKeeper>> PairKeeper::create(TenantOptions options) {
   auto loop = os::EventLoop::create();
   if (!loop) return propagate(loop);
   std::unique_ptr<PairKeeper> keeper(new PairKeeper(std::move(options), std::move(*loop)));
-  auto signals = keeper->loop_->on_signals({SIGTERM, SIGINT, SIGHUP},
-                                           [raw = keeper.get()](int number) { raw->on_signal(number); });
+  auto signals = keeper->loop_->on_signals(
+      {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCONT, SIGTSTP, SIGWINCH},
+      [raw = keeper.get()](int number) { raw->on_signal(number); });
   if (!signals) return propagate(signals);
   keeper->signals_ = std::move(*signals);
   return keeper;
@@ -75,6 +76,7 @@ void PairKeeper::on_event(const abi::Event& event) {
 }
 
 void PairKeeper::on_signal(int number) {
+  if (number != SIGTERM && number != SIGINT && number != SIGHUP) return signal_all(number);
   const bool first = !std::exchange(ending_, true);
   // Who is not started yet is not started any more.
   for (const auto& process : processes_) {

@@ -20,7 +20,7 @@ namespace firebreak::cli {
 /// anew.
 class PairKeeper {
  public:
-  /// SIGTERM, SIGINT and SIGHUP become ours: before other threads start.
+  /// The signals that a user may send become ours, and are passed on: before other threads start.
   static Result<std::unique_ptr<PairKeeper>> create(TenantOptions options);
 
   /// Until the tenant is done; the exit status of who finished it. Unavailable, with the reason: it is lost.

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <signal.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
 #include <utility>
 
-#include "agent/parking/park/evidence_folder.h"
 #include "commands/cli/agent_socket.h"
+#include "commands/cli/become_tenant.h"
 #include "commands/cli/commands.h"
 #include "commands/cli/pair_keeper.h"
-#include "commands/cli/tenant_process.h"
+#include "ground/os/become.h"
 #include "ground/os/self.h"
 #include "ground/platform/platform.h"
 
@@ -28,6 +27,7 @@ struct Options {
   bool pair = false;
   bool guard = false;
   bool spare = false;
+  bool notices = false;
   std::vector<std::string> without;
 };
 
@@ -67,41 +67,28 @@ std::string name_after(const std::string& program) {
   return name + "-" + std::to_string(os::own_pid());
 }
 
-/// A program that ends with its neighbours' domain has not seen why.
-void tell_of_report(const TenantOptions& options, const TenantProcess& process) {
-  const std::string folder = report_folder(options.socket_path);
-  const std::string its = "-" + options.name + "-" + std::to_string(process.pid());
-  const std::vector<std::string> ids = park::evidence_ids(folder);
-  for (auto id = ids.rbegin(); id != ids.rend(); ++id) {  // the newest first
-    const auto evidence = id->ends_with(its) ? park::read_evidence(folder, *id) : tl::unexpected(Error{});
-    if (!evidence || evidence->name != its.substr(1)) continue;
-    const fault::CoreDumpException& exception = evidence->exception;
-    fmt::print(stderr, "firebreak: {}{} raised {}: firebreak report {}\n",
-               exception.kernel.empty() ? "a kernel" : "the kernel ", exception.kernel, exception.type, *id);
-    return;
+/// Its status for shells.
+int run_pair(const TenantOptions& options) {
+  const auto keeper = PairKeeper::create(options);
+  const Result<int> status = keeper ? (*keeper)->run() : propagate(keeper);
+  if (status) return *status;
+  (void)complain(to_string(status.error()));
+  return own_failure_status;
+}
+
+int run(Options& options) {
+  const auto file = os::program_file(options.tenant.command.front());
+  if (!file) {
+    (void)complain(to_string(file.error()));
+    return status_of_failed_start(file.error());
   }
-}
-
-Result<int> run_alone(const TenantOptions& options, abi::Role role) {
-  const auto loop = os::EventLoop::create();
-  if (!loop) return propagate(loop);
-  std::unique_ptr<TenantProcess> process;
-  // Before any other thread starts: they are then nobody else's. They wait until the loop runs.
-  const auto signals =
-      (*loop)->on_signals({SIGTERM, SIGINT, SIGHUP}, [&process](int number) { process->pass_on(number); });
-  if (!signals) return propagate(signals);
-  process = TenantProcess::start(**loop, options, role, {{}, {}, [raw = loop->get()] { raw->stop(); }});
-  (*loop)->run();
-  if (process->failure()) return tl::unexpected(*process->failure());
-  if (!process->exit()->clean()) tell_of_report(options, *process);
-  return status_of(*process->exit());
-}
-
-Result<int> run(const Options& options) {
-  if (!options.pair)
-    return run_alone(options.tenant, options.standby ? abi::Role::Standby : abi::Role::Active);
-  const auto keeper = PairKeeper::create(options.tenant);
-  return keeper ? (*keeper)->run() : propagate(keeper);
+  if (const Status chosen = choose_by_program(options.tenant, *file); !chosen) {
+    (void)complain(to_string(chosen.error()));
+    return own_failure_status;
+  }
+  if (options.pair) return run_pair(options.tenant);
+  return become_tenant(options.tenant, *file, options.standby ? abi::Role::Standby : abi::Role::Active,
+                       options.notices);
 }
 
 /// What a program is to have of all that protects it, and others from it.
@@ -176,21 +163,33 @@ void add_run(CLI::App& app, Action& action) {
   command
       ->add_option(
           "--wait-s", options->wait_s,
-          "How long to wait where no MPS domain takes it now, after a fault for one; 0: fails at once")
+          "How long to wait where no agent is there yet, or no MPS domain takes it; 0: fails at once")
       ->capture_default_str()
       ->check(CLI::Range(0, 86'400));
+  command->add_flag("--notices", options->notices,
+                    "Say on standard error, too, what is to be told of the tenant before it starts");
   add_socket_option(*command, options->tenant.socket_path);
   command->add_option("COMMAND", options->tenant.command, "The program and its arguments")->required();
   command->positionals_at_end();
+  command->footer(
+      "It becomes the program, whose status is its own. 127: there is no such program; 126: it cannot be "
+      "run; "
+      "125: firebreak itself has failed, and says why.");
   command->callback([options, &action, name] {
     const bool has_name = name->count() > 0;
     action = [options, has_name] {
       if (!has_name) options->tenant.name = name_after(options->tenant.command.front());
-      if (const Status parts = check_parts(*options); !parts) return complain(to_string(parts.error()));
+      if (const Status parts = check_parts(*options); !parts) {
+        (void)complain(to_string(parts.error()));
+        return own_failure_status;
+      }
+      if (const Status heeded = heed_environment(options->tenant); !heeded) {
+        (void)complain(to_string(heeded.error()));
+        return own_failure_status;
+      }
       choose_parts(*options);
       options->tenant.domain_patience = std::chrono::seconds(options->wait_s);
-      const auto status = run(*options);
-      return status ? *status : complain(to_string(status.error()));
+      return run(*options);
     };
   });
 }

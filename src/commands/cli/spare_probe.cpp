@@ -259,7 +259,7 @@ Result<os::ProgramResult> run_in_domains() {
   request.command.back() = "--inside";
   request.environment.emplace_back(abi::spare_variable,
                                    (*domains)->pipe_directory(0) + ":" + (*domains)->pipe_directory(1));
-  request.environment.push_back(*preload);
+  for (const auto& variable : *preload) request.environment.push_back(variable);
   request.environment.emplace_back("FIREBREAK_GUARD", "0");
   return os::run_program(*platform->kernel, std::move(request), "", program_limit);
 }

@@ -22,16 +22,9 @@ std::string words(const json& object, const char* name) {
 }
 
 std::vector<std::string> domain_row(const json& domain) {
-  const std::string restarts =
-      fmt::format("{} + {}", word(domain, "daemon_restarts", "0"), word(domain, "server_restarts", "0"));
-  return {word(domain, "name"),
-          word(domain, "state"),
-          word(domain, "gpu", "(default)"),
-          word(domain, "daemon_pid"),
-          words(domain, "server_pids"),
-          words(domain, "clients"),
-          restarts,
-          word(domain, "news")};
+  return {word(domain, "name"),       word(domain, "state"),        word(domain, "gpu", "(default)"),
+          word(domain, "daemon_pid"), words(domain, "server_pids"), words(domain, "clients"),
+          restarts_of(domain),        word(domain, "news")};
 }
 
 std::string process_of(const json& member) {
@@ -47,22 +40,25 @@ std::string limits_of(const json& member) {
   return text.empty() ? "none" : text;
 }
 
-/// Whether the agent has what lets a process's last kernels end when it dies.
-bool is_held(const json& holds, const json& member) {
-  return member.is_object() && std::ranges::any_of(holds, [&](const json& hold) {
-           return hold.value("state", "") == "ready" && word(hold, "pid") == word(member, "pid");
-         });
-}
-
 /// Of one that lives there is what may be needed, or it has given that back itself.
 bool is_of_dead(const json& hold) {
   const std::string state = hold.value("state", "");
   return state != "ready" && state != "given back";
 }
 
+/// Whether a dead process's last kernels have ended, as far as is known.
+std::string work_of(const json& hold) {
+  const std::string state = word(hold, "state");
+  if (state == "waiting") return "are given time to end";
+  if (state == "running") return "are known to run";
+  if (state == "endless") return "run on and on";
+  if (state == "held elsewhere") return "are kept by another process";
+  return state;
+}
+
 /// Of a process that is gone.
 std::vector<std::string> hold_row(const json& hold) {
-  return {word(hold, "pid"), word(hold, "tenant"), word(hold, "state"), word(hold, "since_death_ms") + " ms"};
+  return {word(hold, "pid"), word(hold, "tenant"), work_of(hold), word(hold, "since_death_ms") + " ms"};
 }
 
 /// Of a client that nobody has placed in the domain.
@@ -71,11 +67,22 @@ std::vector<std::string> foreign_row(const json& client, const json& domain) {
           word(client, "came")};
 }
 
-/// "protected, in b, 585 MiB", or why it is not; "-": it has none.
+/// What the tenant's process does, or what has become of the tenant.
+std::string state_of(const json& tenant) {
+  const std::string phase = word(tenant, "phase");
+  const bool has_active = tenant.value("active", json()).is_object();
+  if (phase == "empty") return has_active ? "running" : "waits for its active";
+  if (phase == "serving") return "running";
+  if (phase == "suspecting") return "may have had a fault";
+  if (phase == "orphaned") return "its active has ended";
+  if (phase == "promoting") return "its standby takes over";
+  return phase;
+}
+
+/// "in b, 585 MiB", or why there is none that works; "-": it was not asked for.
 std::string spare_of(const json& tenant) {
   const json spare = tenant.value("spare", json());
   if (!spare.is_object()) return "-";
-  const std::string state = word(spare, "state");
   const std::string domain = word(spare, "domain", "");
   const std::string reason = word(spare, "reason", "");
   const std::string rest = word(spare, "rest", "awake");
@@ -84,8 +91,10 @@ std::string spare_of(const json& tenant) {
     return "rests, " + rest + (kept_mib == 0 ? "" : fmt::format(": {} MiB in the host's memory", kept_mib));
   const auto cost_mib = spare.value("gpu_memory_mib", std::uint64_t{0});
   const std::string cost = cost_mib == 0 ? "" : fmt::format(", {} MiB", cost_mib);
-  if (!domain.empty()) return fmt::format("{}, in {}{}", state, domain, cost);
-  return reason.empty() ? state : fmt::format("{}: {}", state, reason);
+  const std::string state = word(spare, "state");
+  if (state == "protected" && !domain.empty()) return fmt::format("in {}{}", domain, cost);
+  const std::string where = domain.empty() ? "" : fmt::format(", in {}{}", domain, cost);
+  return fmt::format("{}{}{}{}", state, where, reason.empty() ? "" : ": ", reason);
 }
 
 /// Whether exceptions there are waited out in core dumps (docs/how/parking.md).
@@ -99,14 +108,22 @@ bool is_parked(const json& domains, const json& member) {
          });
 }
 
-/// Which faults of its neighbours the tenant outlives, as things are now.
-std::string survives(const json& tenant, const json& domains) {
-  if (word(tenant, "standby_state") == "ready") return "any fault";
+struct Protection {
+  const char* is_protected;
+  const char* not_against;
+};
+
+/// Whether the tenant outlives a fault of a neighbour as things are now, and which one it does not.
+Protection protection_of(const json& tenant, const json& domains) {
   const json active = tenant.value("active", json());
+  if (!active.is_object()) return {"-", "-"};
+  if (word(tenant, "standby_state") == "ready") return {"yes", "a broken GPU"};
   const bool has_spare = word(tenant.value("spare", json::object()), "state") == "protected";
   const bool parked = is_parked(domains, active);
-  if (has_spare) return parked ? "exceptions" : "faults while idle";
-  return parked ? "exceptions, for a while" : "nothing";
+  if (has_spare && parked) return {"yes", "memory faults while its kernels run"};
+  if (has_spare) return {"yes", "faults while its kernels run"};
+  if (parked) return {"no", "any fault: it goes on after an exception, until its domain ends"};
+  return {"no", "any fault"};
 }
 
 /// "live, waits 120 ms", "batch, goes"; "never asks": it never waits either.
@@ -119,18 +136,19 @@ std::string turn_of(const json& tenant) {
   return fmt::format("{}, {}{}", word(turn, "class"), state, wait);
 }
 
-std::vector<std::string> tenant_row(const json& tenant, const json& holds, const json& domains) {
+std::vector<std::string> tenant_row(const json& tenant, const json& domains) {
   const json active = tenant.value("active", json());
   const json standby = tenant.value("standby", json());
+  const Protection protection = protection_of(tenant, domains);
   return {word(tenant, "name"),
-          word(tenant, "phase"),
+          state_of(tenant),
           process_of(active),
           process_of(standby),
           limits_of(active.is_object() ? active : standby),
           word(tenant.value("guard", json::object()), "state"),
-          is_held(holds, active) ? "yes" : "no",
-          survives(tenant, domains),
           spare_of(tenant),
+          protection.is_protected,
+          protection.not_against,
           turn_of(tenant)};
 }
 
@@ -145,14 +163,13 @@ std::string status_text(const std::string& document) {
     for (const json& domain : status.value(kind, json::array())) rows.push_back(domain_row(domain));
   }
   std::string text = table(rows);
-  rows = {{"TENANT", "PHASE", "ACTIVE", "STANDBY", "LIMITS", "GUARD", "HELD", "SURVIVES", "SPARE", "TURN"}};
-  const json holds = status.value("holds", json::array());
+  rows = {{"TENANT", "STATE", "ACTIVE", "STANDBY", "LIMITS", "GUARD", "SPARE", "PROTECTED", "NOT AGAINST", "TURN"}};
   const json domains = status.value("domains", json::array());
   for (const json& tenant : status.value("tenants", json::array()))
-    rows.push_back(tenant_row(tenant, holds, domains));
+    rows.push_back(tenant_row(tenant, domains));
   text += rows.size() > 1 ? "\n" + table(rows) : "\nno tenants\n";
-  rows = {{"DEAD", "TENANT", "HOLD", "SINCE"}};
-  for (const json& hold : holds) {
+  rows = {{"DEAD", "TENANT", "ITS LAST KERNELS", "SINCE"}};
+  for (const json& hold : status.value("holds", json::array())) {
     if (is_of_dead(hold)) rows.push_back(hold_row(hold));
   }
   if (rows.size() > 1) text += "\n" + table(rows);

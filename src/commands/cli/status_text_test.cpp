@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "commands/cli/status_text.h"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 namespace firebreak::cli {
 namespace {
+
+using testing::HasSubstr;
+using testing::MatchesRegex;
 
 TEST(StatusText, ShowsDomainsAndTenantsWithTheirLimits) {
   const char* const json = R"({"domains": [
@@ -34,28 +37,45 @@ TEST(StatusText, ShowsDomainsAndTenantsWithTheirLimits) {
        "spare": {"state": "unprotected", "reason": "it captures", "domain": "", "moves": 0}}],
     "holds": [{"pid": 56, "tenant": "llm", "state": "ready", "since_death_ms": null},
       {"pid": 7, "tenant": "gone", "state": "waiting", "since_death_ms": 1204}]})";
-  EXPECT_EQ(
-      status_text(json),
-      "DOMAIN  STATE     GPU        DAEMON  SERVERS  CLIENTS  RESTARTS  LAST NEWS\n"
-      "a       draining  (default)  12      34       56,78    0 + 2     had a fault\n"
-      "b       serving   GPU-1      13      -        -        1 + 0     -\n"
-      "c       serving   GPU-1      14      -        -        0 + 0     -\n"
-      "\n"
-      "TENANT  PHASE    ACTIVE   STANDBY  LIMITS                     GUARD  HELD  SURVIVES                 "
-      "SPARE                     TURN\n"
-      "llm     serving  56 in a  -        25 % of the SMs, 1024 MiB  on     yes   faults while idle        "
-      "protected, in b, 585 MiB  batch, waits 120 ms\n"
-      "x       empty    78 in a  9 in b   none                       -      no    any fault                "
-      "-                         live, goes\n"
-      "two     empty    81 in b  -        none                       -      no    exceptions               "
-      "protected, in a           never asks\n"
-      "odd     empty    82 in c  -        none                       -      no    nothing                  "
-      "-                         -\n"
-      "torch   empty    80 in b  -        none                       -      no    exceptions, for a while  "
-      "unprotected: it captures  -\n"
-      "\n"
-      "DEAD  TENANT  HOLD     SINCE\n"
-      "7     gone    waiting  1204 ms");
+  EXPECT_EQ(status_text(json),
+            "DOMAIN  STATE     GPU        DAEMON  SERVERS  CLIENTS  RESTARTS  LAST NEWS\n"
+            "a       draining  (default)  12      34       56,78    server 2  had a fault\n"
+            "b       serving   GPU-1      13      -        -        daemon 1  -\n"
+            "c       serving   GPU-1      14      -        -        none      -\n"
+            "\n"
+            "TENANT  STATE    ACTIVE   STANDBY  LIMITS                     GUARD  SPARE      "
+            "               PROTECTED  NOT AGAINST                                                      TURN\n"
+            "llm     running  56 in a  -        25 % of the SMs, 1024 MiB  on     in b, 585 M"
+            "iB             yes        faults while its kernels run                                     batch, waits 120 ms\n"
+            "x       running  78 in a  9 in b   none                       -      -          "
+            "               yes        a broken GPU                                                     live, goes\n"
+            "two     running  81 in b  -        none                       -      in a       "
+            "               yes        memory faults while its kernels run                              never asks\n"
+            "odd     running  82 in c  -        none                       -      -          "
+            "               no         any fault                                                        -\n"
+            "torch   running  80 in b  -        none                       -      unprotected"
+            ": it captures  no         any fault: it goes on after an exception, until its domain ends  -\n"
+            "\n"
+            "DEAD  TENANT  ITS LAST KERNELS       SINCE\n"
+            "7     gone    are given time to end  1204 ms");
+}
+
+// A tenant that has no process is in no danger, and one whose pair is done is neither.
+TEST(StatusText, SaysInWordsWhatATenantDoes) {
+  const auto tenant = [](const std::string& phase, const std::string& active) {
+    return R"({"domains": [], "tenants": [{"name": "t", "phase": ")" + phase + R"(", "active": )" + active +
+           R"(, "standby": null, "spare": null}]})";
+  };
+  const std::string active = R"({"pid": 5, "domain": "a", "sm_percent": null, "memory_mib": null})";
+  const auto line = [&](const std::string& phase, const std::string& its_active) {
+    const std::string text = status_text(tenant(phase, its_active));
+    return text.substr(text.rfind('\n') + 1);
+  };
+  EXPECT_THAT(line("finished", "null"), MatchesRegex("t +finished +- +- +- +- +- +- +- +-"));
+  EXPECT_THAT(line("empty", "null"), HasSubstr("waits for its active"));
+  EXPECT_THAT(line("empty", active), HasSubstr("t       running  5 in a"));
+  EXPECT_THAT(line("orphaned", active), HasSubstr("its active has ended"));
+  EXPECT_THAT(line("promoting", active), HasSubstr("its standby takes over"));
 }
 
 TEST(StatusText, SaysThatNobodyIsThere) {
@@ -69,7 +89,7 @@ TEST(StatusText, ShowsClientsThatNobodyHasPlaced) {
        "foreign": [{"pid": 77, "name": "python3", "uid": "1000", "came": "not placed by us"}]}],
       "tenants": []})"),
             "DOMAIN  STATE    GPU        DAEMON  SERVERS  CLIENTS  RESTARTS  LAST NEWS\n"
-            "a       serving  (default)  1       2        -        0 + 0     -\n"
+            "a       serving  (default)  1       2        -        none      -\n"
             "\nno tenants\n\n"
             "FOREIGN  NAME     USER  DOMAIN  HOW IT CAME\n"
             "77       python3  1000  a       not placed by us");
@@ -80,7 +100,7 @@ TEST(StatusText, ShowsTheDomainForAnchors) {
        "daemon_pid": 1, "server_pids": [2], "clients": [], "daemon_restarts": 0, "server_restarts": 3,
        "news": "n"}], "tenants": []})"),
             "DOMAIN  STATE       GPU        DAEMON  SERVERS  CLIENTS  RESTARTS  LAST NEWS\n"
-            "anchor  restarting  (default)  1       2        -        0 + 3     n\n"
+            "anchor  restarting  (default)  1       2        -        server 3  n\n"
             "\nno tenants");
 }
 
@@ -90,8 +110,8 @@ TEST(StatusText, WhoLivesIsNotAmongTheDead) {
        {"pid": 8, "tenant": "llm", "state": "ready"},
        {"pid": 9, "tenant": "old", "state": "running", "since_death_ms": 5}]})"),
             "DOMAIN  STATE  GPU  DAEMON  SERVERS  CLIENTS  RESTARTS  LAST NEWS\n\nno tenants\n\n"
-            "DEAD  TENANT  HOLD     SINCE\n"
-            "9     old     running  5 ms");
+            "DEAD  TENANT  ITS LAST KERNELS  SINCE\n"
+            "9     old     are known to run  5 ms");
 }
 
 TEST(StatusText, SaysWhatIsNotHeard) {

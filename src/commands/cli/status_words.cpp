@@ -15,6 +15,15 @@ std::string word(const nlohmann::json& object, const char* name, const std::stri
   return text.empty() ? otherwise : text;
 }
 
+std::string restarts_of(const nlohmann::json& domain) {
+  std::string text;
+  for (const auto& [name, who] : {std::pair("daemon_restarts", "daemon"), {"server_restarts", "server"}}) {
+    const std::string count = word(domain, name, "0");
+    if (count != "0") text += fmt::format("{}{} {}", text.empty() ? "" : ", ", who, count);
+  }
+  return text.empty() ? "none" : text;
+}
+
 std::string table(const std::vector<std::vector<std::string>>& rows) {
   std::vector<std::size_t> widths;
   for (const auto& row : rows) {

@@ -10,37 +10,12 @@
 #include <vector>
 
 #include "commands/cli/agent_request.h"
-#include "commands/cli/error_relay.h"
+#include "commands/cli/tenant_start.h"
 #include "ground/os/event_loop.h"
 #include "ground/os/real_kernel.h"
 #include "shared/link/agent_link.h"
 
 namespace firebreak::cli {
-
-/// What a tenant is to have.
-enum class Part {
-  No,
-  IfPossible,  ///< where the agent and this machine give it; else it runs without
-  Yes,         ///< or it does not run
-};
-
-/// What the operator wants of a tenant.
-struct TenantOptions {
-  std::string socket_path;
-  std::string name;
-  Part guard = Part::No;
-  Part spare = Part::No;
-  bool parking = true;  ///< it enters the core dump mode where the agent parks domains
-  bool guard_ipc = false;
-  bool report_only = false;
-  std::string gpu;
-  std::string turn_class;  ///< how urgent its turns are, "live" or "batch"; empty: it is not said
-  std::uint32_t sm_percent = 0;
-  std::uint32_t standby_sm_percent = 0;  ///< of a standby while it waits; 0: the same
-  std::uint32_t memory_mib = 0;
-  Milliseconds domain_patience{60'000};  ///< where no MPS domain takes it now
-  std::vector<std::string> command;
-};
 
 /// A service manager has started the next agent by then; who asks for an end has little patience.
 inline constexpr Milliseconds next_agent_patience{5'000};
@@ -105,8 +80,7 @@ class TenantProcess {
   const abi::Role role_;
   Callbacks callbacks_;
   std::unique_ptr<link::AgentLink> link_;  ///< of the agent that has adopted it
-  std::unique_ptr<ErrorRelay>
-      relay_;  ///< after link_, which its thread uses; null: our standard error is its
+  std::vector<std::string> notes_;         ///< for the agent, once that has adopted it
   pid_t pid_ = 0;
   pid_t agents_number_ = 0;            ///< 0: it has not said
   std::optional<os::HeldStart> held_;  ///< its program does not run yet

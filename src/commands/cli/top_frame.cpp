@@ -88,11 +88,9 @@ Rows domain_rows(const json& status) {
   for (const json& domain : list_of(status, "domains")) {
     if (!domain.is_object()) continue;
     const auto clients = list_of(domain, "clients").size() + list_of(domain, "foreign").size();
-    rows.push_back(
-        {word(domain, "name"), word(domain, "state"), word(object_of(domain, "parking"), "state"),
-         word(domain, "gpu", "(default)"), fmt::format("{}", clients),
-         fmt::format("{} + {}", word(domain, "daemon_restarts", "0"), word(domain, "server_restarts", "0")),
-         word(domain, "news")});
+    rows.push_back({word(domain, "name"), word(domain, "state"), word(object_of(domain, "parking"), "state"),
+                    word(domain, "gpu", "(default)"), fmt::format("{}", clients), restarts_of(domain),
+                    word(domain, "news")});
   }
   return rows;
 }

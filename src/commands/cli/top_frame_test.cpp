@@ -37,9 +37,9 @@ std::vector<std::string> frame(const nlohmann::json& now, os::TerminalSize size 
 TEST(TopFrame, ShowsDomainsTenantsAndWhatFaultsCameTo) {
   const auto lines = frame(status());
   EXPECT_EQ(lines[0], "firebreak 0.6.0   faults: 7 (4 contained, 3 failed_over)");
-  EXPECT_EQ(lines[2], "DOMAIN  STATE     PARKING  GPU        CLIENTS  RESTARTS  LAST NEWS");
-  EXPECT_EQ(lines[3], "a       draining  held     GPU-1      3        1 + 2     a fault");
-  EXPECT_EQ(lines[4], "b       serving   -        (default)  0        0 + 0     -");
+  EXPECT_EQ(lines[2], "DOMAIN  STATE     PARKING  GPU        CLIENTS  RESTARTS            LAST NEWS");
+  EXPECT_EQ(lines[3], "a       draining  held     GPU-1      3        daemon 1, server 2  a fault");
+  EXPECT_EQ(lines[4], "b       serving   -        (default)  0        none                -");
   EXPECT_EQ(lines[6], "TENANT  PHASE    STANDBY  DOMAIN  SMS   VAULT  STRAYS  TURN         STEPS  STEPS/S");
   EXPECT_EQ(lines[7], "llm     serving  ready    a       50 %  3 MiB  6       waits 80 ms  40     -");
   EXPECT_EQ(lines[8], "other   lost     none     -       -     -      0       -            5      -");

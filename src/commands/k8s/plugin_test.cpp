@@ -192,7 +192,9 @@ TEST_F(PluginTest, AllocateGivesWhatCdiGives) {
   for (const auto& mount : response.mounts())
     mounts.push_back(mount.host_path() + ":" + mount.container_path() + (mount.read_only() ? ":ro" : ""));
   EXPECT_THAT(mounts, ElementsAre("/run/firebreak/tenants.sock:/run/firebreak/tenants.sock",
-                                  std::string("/usr/lib/guard.so:") + seats::guard_path_in_container + ":ro",
+                                  "/usr/lib/guard.so:" + seats::mounted_guard("lib") + ":ro",
+                                  "/usr/lib/guard.so:" + seats::mounted_guard("lib64") + ":ro",
+                                  "/usr/lib/guard.so:" + seats::mounted_guard("lib/x86_64-linux-gnu") + ":ro",
                                   "/dev/shm:/dev/shm", "/run/firebreak/b/pipe:/run/firebreak/b/pipe"));
   EXPECT_TRUE(response.devices().empty());
 }

@@ -80,13 +80,13 @@ void set(seats::SeatGrant& grant, const std::string& name, const std::string& va
   grant.environment.emplace_back(name, value);
 }
 
-/// What the container preloads of its own stays, behind ours.
+/// What the container preloads of its own stays, in front of ours.
 void keep_own_preload(seats::SeatGrant& grant, const Newcomer& newcomer) {
   constexpr std::string_view variable = "LD_PRELOAD=";
   for (const std::string& each : newcomer.environment) {
     if (!each.starts_with(variable) || each.size() == variable.size()) continue;
     for (auto& [name, value] : grant.environment) {
-      if (name == "LD_PRELOAD") value += ":" + each.substr(variable.size());
+      if (name == "LD_PRELOAD") value = each.substr(variable.size()) + ":" + value;
     }
   }
 }

@@ -55,7 +55,7 @@ TEST(Seating, KeepsWhatAContainerPreloadsOfItsOwn) {
   Newcomer with_own = newcomer({{seat_annotation, "b"}});
   with_own.environment = {"PATH=/bin", "LD_PRELOAD=/lib/jemalloc.so"};
   EXPECT_EQ(variable(seat_for(offer(), with_own).value(), "LD_PRELOAD"),
-            "/run/firebreak/libfirebreak-guard.so:/lib/jemalloc.so");
+            "/lib/jemalloc.so:/run/firebreak/$LIB/libfirebreak-guard.so");
 }
 
 TEST(Seating, OfAnyDomainIsInOneThatTakesClientsAndPodsAreSpread) {

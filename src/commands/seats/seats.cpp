@@ -24,13 +24,18 @@ std::vector<SeatDomain> domains_in(const link::StatusView& status) {
   return all;
 }
 
+std::string mounted_guard(const std::string& folder) {
+  return "/run/firebreak/" + folder + "/libfirebreak-guard.so";
+}
+
 SeatGrant grant_of_all(const CommonGrant& common) {
   SeatGrant grant;
   grant.environment.emplace_back("FIREBREAK_SOCKET", common.tenants_socket);
   grant.mounts.push_back({common.tenants_socket, common.tenants_socket});
   if (!common.guard_library.empty()) {
     grant.environment.emplace_back("LD_PRELOAD", guard_path_in_container);
-    grant.mounts.push_back({common.guard_library, guard_path_in_container, true});
+    for (const char* folder : guard_folders_in_container)
+      grant.mounts.push_back({common.guard_library, mounted_guard(folder), true});
   }
   if (!common.shared_memory.empty()) grant.mounts.push_back({common.shared_memory, "/dev/shm", false, false});
   return grant;

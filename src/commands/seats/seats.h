@@ -3,6 +3,7 @@
 /// form. Each domain has a number of seats; they are all the same, and schedulers count by them.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -44,8 +45,13 @@ struct CommonGrant {
 
 /// What schedulers and runtimes call a seat.
 inline constexpr const char* resource_name = "firebreak.dev/seat";
-/// Where the guard is in a container, whose own libraries are not to be hidden.
-inline constexpr const char* guard_path_in_container = "/run/firebreak/libfirebreak-guard.so";
+/// Where the guard is in a container, whose own libraries are not to be hidden: as its dynamic linker finds
+/// it. That of musl does not know what $LIB is, and passes over it; the guard would end each program there.
+inline constexpr const char* guard_path_in_container = "/run/firebreak/$LIB/libfirebreak-guard.so";
+/// What distributions have made of $LIB.
+inline constexpr std::array guard_folders_in_container{"lib", "lib64", "lib/x86_64-linux-gnu"};
+/// The guard as it is mounted for such a folder.
+std::string mounted_guard(const std::string& folder);
 
 /// An agent's domain of that name.
 SeatDomain domain_at(const std::string& tenants_socket, const std::string& name);

@@ -21,10 +21,21 @@ TEST(Seats, EachContainerHasTheTenantsSocketTheGuardAndTheHostsSharedMemory) {
   const SeatGrant grant = grant_of_all({"/run/firebreak/tenants.sock", "/usr/lib/guard.so", "/dev/shm"});
   EXPECT_THAT(grant.environment, ElementsAre(Pair("FIREBREAK_SOCKET", "/run/firebreak/tenants.sock"),
                                              Pair("LD_PRELOAD", guard_path_in_container)));
-  EXPECT_THAT(grant.mounts, ElementsAre(FieldsAre("/run/firebreak/tenants.sock",
-                                                  "/run/firebreak/tenants.sock", false, true),
-                                        FieldsAre("/usr/lib/guard.so", guard_path_in_container, true, true),
-                                        FieldsAre("/dev/shm", "/dev/shm", false, false)));
+  EXPECT_THAT(
+      grant.mounts,
+      ElementsAre(FieldsAre("/run/firebreak/tenants.sock", "/run/firebreak/tenants.sock", false, true),
+                  FieldsAre("/usr/lib/guard.so", mounted_guard("lib"), true, true),
+                  FieldsAre("/usr/lib/guard.so", mounted_guard("lib64"), true, true),
+                  FieldsAre("/usr/lib/guard.so", mounted_guard("lib/x86_64-linux-gnu"), true, true),
+                  FieldsAre("/dev/shm", "/dev/shm", false, false)));
+}
+
+// musl's dynamic linker passes over a library that is not there, and ends a program with one that it cannot
+// load.
+TEST(Seats, TheGuardIsWhereADynamicLinkerOfGlibcAloneFindsIt) {
+  const SeatGrant grant = grant_of_all({"/s", "/usr/lib/guard.so", ""});
+  for (const auto& mount : grant.mounts) EXPECT_NE(mount.container_path, guard_path_in_container);
+  EXPECT_THAT(guard_path_in_container, testing::HasSubstr("/$LIB/"));
 }
 
 TEST(Seats, WithoutGuardAndSharedMemoryThereIsTheSocketAlone) {

@@ -293,7 +293,7 @@ Result<Broker::Answer> Broker::ask(pid_t pid, const std::string& question, std::
     if (ended == Ended::Late) {
       abandon(*helper_->owed);
       if (asked != pid) continue;  // an answer about another process
-      return fail(ErrorCode::Timeout, "process " + std::to_string(pid) + " does not let itself be looked at");
+      return fail(ErrorCode::Timeout, "Linux does not answer questions about process " + std::to_string(pid));
     }
     helper_->owed.reset();
     put_offs_in_a_row_ = 0;
@@ -318,19 +318,19 @@ Status Broker::may_look_at(const Whom& whom) {
   reap();
   if (std::ranges::any_of(abandoned_, [&](const Abandoned& each) { return each.whom.pid == whom.pid; }))
     return fail(ErrorCode::Timeout,
-                "process " + std::to_string(whom.pid) + " does not let itself be looked at");
+                "Linux does not answer questions about process " + std::to_string(whom.pid));
   const auto of_the_user =
       std::ranges::count_if(abandoned_, [&](const Abandoned& each) { return each.whom.user == whom.user; });
   if (whom.user && of_the_user >= static_cast<std::ptrdiff_t>(most_abandoned_for_one_user))
-    return fail(ErrorCode::Timeout,
-                std::to_string(of_the_user) + " processes of user " + std::to_string(*whom.user) +
-                    " did not let themselves be looked at: none " + "of that user's is, for now");
+    return fail(ErrorCode::Timeout, "questions about " + std::to_string(of_the_user) + " processes of user " +
+                                        std::to_string(*whom.user) +
+                                        " had no answer: none of that user's is asked about, for now");
   if (deadline_now() < options_.deadline / shortest_part)
     return fail(ErrorCode::Timeout,
-                "too many processes do not let themselves be looked at: none is, for now");
+                "questions about too many processes had no answer: none is asked about, for now");
   if (abandoned_.size() < most_abandoned) return {};
-  return fail(ErrorCode::Timeout, std::to_string(abandoned_.size()) +
-                                      " processes did not let themselves be looked at: none is, for now");
+  return fail(ErrorCode::Timeout, "questions about " + std::to_string(abandoned_.size()) +
+                                      " processes had no answer: none is asked about, for now");
 }
 
 Milliseconds Broker::deadline_now() {
@@ -460,8 +460,8 @@ void Broker::abandon(const Whom& whom) {
   abandoned_.push_back({std::move(helper_->process), false, whom, SystemClock().now()});
   helper_.reset();
   if (options_.tell)
-    options_.tell("process " + std::to_string(pid) +
-                  " does not let itself be looked at: a look at it lasts too long, and is given up");
+    options_.tell("Linux does not answer questions about process " + std::to_string(pid) +
+                  " in time, so they are given up for now");
   (void)begin();
 }
 

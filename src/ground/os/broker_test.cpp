@@ -482,7 +482,7 @@ TEST_F(BrokerTest, WhereFourOfAUserAreKeptNoOtherOfThatUserIsLookedAt) {
   const Child its(-1, some_user);
   const auto refused = broker->read_file(its.environment());
   ASSERT_FALSE(refused);
-  EXPECT_THAT(refused.error().message, HasSubstr("none of that user's is, for now"));
+  EXPECT_THAT(refused.error().message, HasSubstr("none of that user's is asked about"));
   const Child other;
   std::string seen = broker->read_file(other.environment()).value_or("");
   while (seen.empty() && told.size() == hidden.size())
@@ -503,7 +503,7 @@ TEST_F(BrokerTest, WhereEightAreKeptNobodyIsLookedAt) {
   const Child other;
   const auto refused = broker->read_file(other.environment());
   ASSERT_FALSE(refused);
-  EXPECT_THAT(refused.error().message, HasSubstr("none is, for now"));
+  EXPECT_THAT(refused.error().message, HasSubstr("none is asked about"));
 }
 
 TEST_F(BrokerTest, WherePatienceIsUsedUpNobodyIsLookedAt) {

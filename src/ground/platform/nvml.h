@@ -60,6 +60,11 @@ struct nvmlPciInfo_t {
 static_assert(sizeof(nvmlPciInfo_t) == 68 && offsetof(nvmlPciInfo_t, domain) == 16);
 inline constexpr unsigned int nvml_uuid_bytes = 96;  ///< with room for every form
 
+// What a GPU's compute mode may be.
+inline constexpr unsigned int NVML_COMPUTEMODE_DEFAULT = 0;
+inline constexpr unsigned int NVML_COMPUTEMODE_PROHIBITED = 2;
+inline constexpr unsigned int NVML_COMPUTEMODE_EXCLUSIVE_PROCESS = 3;
+
 struct nvmlProcessInfo_t {
   unsigned int pid;
   unsigned long long usedGpuMemory;  ///< bytes, or NVML_VALUE_NOT_AVAILABLE
@@ -88,6 +93,7 @@ struct NvmlFunctions {
                                                           nvmlProcessInfo_t* processes);
   nvmlReturn_t (*nvmlDeviceGetPciInfo_v3)(nvmlDevice_t device, nvmlPciInfo_t* pci);  ///< may be null; both
   nvmlReturn_t (*nvmlDeviceGetUUID)(nvmlDevice_t device, char* uuid, unsigned int size_bytes);
+  nvmlReturn_t (*nvmlDeviceGetComputeMode)(nvmlDevice_t device, unsigned int* mode);  ///< may be null
 };
 
 }  // namespace firebreak::abi

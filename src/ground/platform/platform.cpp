@@ -17,6 +17,16 @@ constexpr const char* control_program = "nvidia-cuda-mps-control";
 /// Path in the installation.
 constexpr const char* software_gpu_library = "/lib/softgpu/libfirebreak-softgpu.so";
 
+/// The guard as programs load it. The dynamic linker of glibc knows what $LIB is. That of musl does not, and
+/// passes over what it does not find: the guard needs glibc, and would end each program there.
+constexpr const char* preload_path = "/lib/firebreak/$LIB/libfirebreak-guard.so";
+
+/// The variable as it is, with one more word behind.
+std::pair<std::string, std::string> appended(const std::string& name, const std::string& word) {
+  const std::string now = os::environment_variable(name).value_or("");
+  return {name, now.empty() ? word : now + ":" + word};
+}
+
 /// The folder above the one that holds the running program: build trees and installations have bin/ and lib/
 /// in it.
 Result<std::string> installation() {
@@ -53,7 +63,7 @@ Result<Platform> soft(const std::string& state_directory) {
 
 }  // namespace
 
-Result<std::pair<std::string, std::string>> guard_preload() {
+Result<std::vector<std::pair<std::string, std::string>>> guard_preload() {
   const auto root = installation();
   if (!root) return propagate(root);
   const std::string library = *root + "/lib/libfirebreak-guard.so";
@@ -61,8 +71,8 @@ Result<std::pair<std::string, std::string>> guard_preload() {
   if (!os::regular_file_at(kernel, library)) {
     return fail(ErrorCode::NotFound, "the guard is not installed: no " + library, "build it: ./dev build");
   }
-  const std::string inherited = os::environment_variable("LD_PRELOAD").value_or("");
-  return std::pair{std::string("LD_PRELOAD"), inherited.empty() ? library : library + ":" + inherited};
+  return std::vector{appended("LD_PRELOAD", *root + preload_path),
+                     appended("ASAN_OPTIONS", "verify_asan_link_order=0")};
 }
 
 Result<os::SpawnRequest> probe(const Platform& platform, const std::string& command) {

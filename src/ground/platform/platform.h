@@ -41,9 +41,10 @@ Result<Gpu> wanted_gpu(const std::string& wanted = {});
 /// software GPU's state goes to `state_directory` unless FIREBREAK_SOFTGPU_DIR names another.
 Result<Platform> choose(const std::string& state_directory = {}, const std::string& wanted = {});
 
-/// Returns the variable that makes a program run with the guard (src/program/guard/preload): the library
-/// before all others that are preloaded. NotFound: it is not installed.
-Result<std::pair<std::string, std::string>> guard_preload();
+/// Returns the variables that make a program run with the guard (src/program/guard/preload). Whoever is
+/// preloaded already stays in front of it, and calls it as they would call the driver. NotFound: it is not
+/// installed.
+Result<std::vector<std::pair<std::string, std::string>>> guard_preload();
 
 /// The program that tries whether something works here (program/guard/probe.h): that command of `firebreak`.
 Result<os::SpawnRequest> probe(const Platform& platform, const std::string& command);

@@ -11,7 +11,6 @@ namespace {
 constexpr std::string_view enabling_variable = "CUDA_ENABLE_COREDUMP_ON_EXCEPTION";
 constexpr std::string_view lightweight_variable = "CUDA_ENABLE_LIGHTWEIGHT_COREDUMP";
 constexpr std::string_view prefix_of_others = "CUDA_COREDUMP_";
-constexpr std::string_view progress_variable = "CUDA_COREDUMP_SHOW_PROGRESS";
 constexpr std::string_view flags_variable = "CUDA_COREDUMP_GENERATION_FLAGS";
 /// Dumps leave these out: with them a dump has all device memory, and takes its clients' time.
 constexpr std::string_view flags =
@@ -33,7 +32,6 @@ std::optional<std::string_view> variable_in(std::string_view environment, std::s
 Environment mode_environment(const std::string& dump_path) {
   return {{std::string(enabling_variable), "1"},
           {std::string(lightweight_variable), "1"},
-          {std::string(progress_variable), "1"},
           {std::string(dump_file_variable), dump_path},
           {std::string(flags_variable), std::string(flags)}};
 }

@@ -35,6 +35,11 @@ TEST(Mode, AVariableOfALongerNameIsAnother) {
   EXPECT_EQ(dump_path_in(environ_of(all)), "");
 }
 
+// CUDA would print it on the standard error of every program of the domain, also of those that live.
+TEST(Mode, PrintsNoProgress) {
+  for (const auto& [name, value] : mode_environment("x")) EXPECT_NE(name, "CUDA_COREDUMP_SHOW_PROGRESS");
+}
+
 TEST(Mode, KnowsItsVariables) {
   for (const auto& [name, value] : mode_environment("x")) EXPECT_TRUE(is_of_mode(name)) << name;
   EXPECT_TRUE(is_of_mode("CUDA_COREDUMP_PIPE"));

@@ -27,6 +27,10 @@ std::string_view text_of(const os::Message& message) {
 
 Result<std::unique_ptr<AgentLink>> AgentLink::connect(const std::string& socket_path) {
   auto socket = os::connect(socket_path, connect_timeout);
+  if (!socket && socket.error().code == ErrorCode::PermissionDenied) {
+    return fail(ErrorCode::PermissionDenied, "the firebreak agent at " + socket_path + " is not yours to ask",
+                "be a member of the group that owns this socket, or run this as root");
+  }
   if (!socket) {
     const ErrorCode why = socket.error().code;
     const bool is_final = why == ErrorCode::NotFound || why == ErrorCode::InvalidArgument;

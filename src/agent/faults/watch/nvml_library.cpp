@@ -41,6 +41,7 @@ Result<abi::NvmlFunctions> load(const std::string& library) {
              functions.nvmlDeviceGetComputeRunningProcesses_v3);
   (void)find(library, "nvmlDeviceGetPciInfo_v3", functions.nvmlDeviceGetPciInfo_v3);
   (void)find(library, "nvmlDeviceGetUUID", functions.nvmlDeviceGetUUID);
+  (void)find(library, "nvmlDeviceGetComputeMode", functions.nvmlDeviceGetComputeMode);
   return functions;
 }
 
@@ -86,8 +87,10 @@ std::vector<NvmlGpu> gpus_listed_by_nvml(const std::string& library) {
     const bool has_uuid = nvml.nvmlDeviceGetUUID != nullptr &&
                           nvml.nvmlDeviceGetHandleByIndex_v2(index, &device) == abi::NVML_SUCCESS &&
                           nvml.nvmlDeviceGetUUID(device, uuid.data(), uuid.size()) == abi::NVML_SUCCESS;
-    NvmlGpu gpu{has_uuid ? uuid.data() : "", has_uuid ? address_of(nvml, device) : ""};
+    NvmlGpu gpu{.uuid = has_uuid ? uuid.data() : "", .pci = has_uuid ? address_of(nvml, device) : ""};
     if (gpu.pci.empty()) return {};  // a list with gaps would make another of one
+    if (nvml.nvmlDeviceGetComputeMode != nullptr)
+      (void)nvml.nvmlDeviceGetComputeMode(device, &gpu.compute_mode);
     all.push_back(std::move(gpu));
   }
   return all;

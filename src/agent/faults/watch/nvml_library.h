@@ -35,6 +35,7 @@ std::string address_of(const abi::NvmlFunctions& nvml, abi::nvmlDevice_t device)
 struct NvmlGpu {
   std::string uuid;
   std::string pci;
+  unsigned int compute_mode = abi::NVML_COMPUTEMODE_DEFAULT;  ///< the default one where NVML does not tell it
 };
 
 /// Returns all GPUs, in NVML's order; empty: it does not start, or does not tell them.

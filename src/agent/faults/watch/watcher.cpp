@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/faults/watch/watcher.h"
 
+#include <signal.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "agent/faults/watch/departure.h"
@@ -18,6 +21,13 @@ namespace {
 constexpr Nanoseconds announcement_lasts = std::chrono::seconds(60);
 /// Its MPS server's word comes with the end of its connection, and the log is read a moment later.
 constexpr Nanoseconds server_notices_within = std::chrono::seconds(5);
+
+/// True for an exit with a status, and for the signals by which a terminal and a service manager end
+/// programs.
+bool is_chosen(const std::optional<os::ExitStatus>& status) {
+  constexpr std::array ways_to_ask = {SIGINT, SIGTERM, SIGHUP};
+  return status && (status->signal == 0 || std::ranges::count(ways_to_ask, status->signal) > 0);
+}
 
 }  // namespace
 
@@ -36,6 +46,7 @@ struct Watcher::Parts {
   void start_all();
   Status follow(const Target& told, Parentage parentage);
   void ended(const ProcessExit& exit, const std::optional<fault::Fault>& fault);
+  bool is_fault(const ProcessExit& exit, const fault::Fault& end) const;
   void note_gap(const Gap& gap);
   void note(const fault::Fault& told);
   void merge(const fault::Fault& fault);
@@ -50,6 +61,7 @@ struct Watcher::Parts {
   IncidentKeeper incidents;
   std::vector<SourceState> sources;
   std::map<pid_t, Target> followed;
+  std::set<pid_t> had_gpu;  ///< followed processes that were seen to use it; at their end it is gone
   std::map<pid_t, Monotonic> orderly;  ///< processes whose end was announced, and until when a word of it may
                                        ///< come
   Workplace at;
@@ -67,7 +79,11 @@ Watcher::Parts::Parts(os::EventLoop& loop, os::Kernel& kernel, const Clock& cloc
          .on_fault = [this](const fault::Fault& fault) { note(fault); },
          .on_gap = [this](const Gap& gap) { note_gap(gap); },
          .on_page_fault = callbacks.on_page_fault,
-         .on_uvm_heard = callbacks.on_uvm_heard,
+         .on_uvm_heard =
+             [this](pid_t pid) {
+               had_gpu.insert(pid);
+               if (callbacks.on_uvm_heard) callbacks.on_uvm_heard(pid);
+             },
          .on_exit = [this](const ProcessExit& exit,
                            const std::optional<fault::Fault>& fault) { ended(exit, fault); },
          .on_client = [this](const std::string& domain,
@@ -104,6 +120,7 @@ Status Watcher::Parts::add(const DetectorRow& row) {
 Status Watcher::Parts::follow(const Target& told, Parentage parentage) {
   Target target = told;
   const pid_t pid = target.pid;
+  if (!followed.contains(pid)) had_gpu.erase(pid);  // it was another's, which had the number before
   if (!target.gpu) target.gpu = at.options.places.number_of_domain(target.domain);
   for (auto each = detectors.begin(); each != detectors.end(); ++each) {
     Status done = each->detector->follow(target, parentage);
@@ -124,15 +141,27 @@ void Watcher::Parts::ended(const ProcessExit& exit, const std::optional<fault::F
   if (fault) {
     // Words that wait to be read may be of the fault that ended the process: they come first.
     for (const Listening& each : detectors) each.detector->read_now(exit.pid);
-    note(*fault);
+    fault::Fault end = *fault;
+    end.conclusive = is_fault(exit, end);
+    note(end);
   }
   incidents.set_ended(exit.pid, exit.when);
   // First: who is told may ask whether anybody still keeps its address space.
   for (const Listening& each : detectors) each.detector->stop(exit.pid);
   if (callbacks.on_exit) callbacks.on_exit(exit);
   followed.erase(exit.pid);
+  had_gpu.erase(exit.pid);
   if (const auto announced = orderly.find(exit.pid); announced != orderly.end())
     announced->second = exit.when + server_notices_within;
+}
+
+/// An end is a fault by itself only where GPU work was under way. Where nothing is known of that, an end that
+/// programs and their users choose waits for a second witness: an Xid, or the MPS server.
+bool Watcher::Parts::is_fault(const ProcessExit& exit, const fault::Fault& end) const {
+  const WorkLeft work = at.options.work_left_by ? at.options.work_left_by(exit.pid) : WorkLeft::Unknown;
+  if (work != WorkLeft::Unknown) return work == WorkLeft::Running;
+  const bool had = had_gpu.contains(exit.pid) || hears_uvm_of(exit.pid) == UvmHearing::NoDescriptors;
+  return end.conclusive && had && !is_chosen(exit.status);
 }
 
 void Watcher::Parts::note_gap(const Gap& gap) {

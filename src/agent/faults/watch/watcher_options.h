@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <sys/types.h>
+
 #include <chrono>
 #include <functional>
 #include <map>
@@ -11,6 +13,13 @@
 #include "ground/base/clock.h"
 
 namespace firebreak::watch {
+
+/// What is known of a process's work on the GPU.
+enum class WorkLeft {
+  Unknown,
+  Running,
+  None,
+};
 
 struct WatcherOptions {
   bool xid = true;
@@ -35,6 +44,8 @@ struct WatcherOptions {
   /// Asks MPS for all clients of a domain; note_clients() is to be called with the answer. Called when a
   /// client comes, and when a culprit is looked for. Without it nobody is named for being the only one.
   std::function<void(const std::string& domain)> ask_for_clients = nullptr;
+  /// Says what work a process left behind that has just ended. Without it that is known of nobody.
+  std::function<WorkLeft(pid_t pid)> work_left_by = nullptr;
 };
 
 }  // namespace firebreak::watch

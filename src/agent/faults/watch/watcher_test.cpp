@@ -168,6 +168,58 @@ TEST_F(WatcherTest, TheFaultThatEndedAProcessComesBeforeItsEnd) {
   EXPECT_FALSE(watcher_->hears_uvm_of(rogue));
 }
 
+// A job of a shell, an exception of Python, a key of the terminal: nobody has lost anything.
+TEST_F(WatcherTest, AnEndIsNoFaultWhereNoWorkOnTheGpuWasUnderWay) {
+  WorkLeft work = WorkLeft::Unknown;
+  options_.work_left_by = [&](pid_t) { return work; };
+  constexpr pid_t without_gpu = 4720;
+  struct End {
+    const char* what;
+    pid_t pid;
+    os::ExitStatus status;
+    WorkLeft work;
+    std::size_t incidents;
+  };
+  const std::array ends = {End{"it never had the GPU", without_gpu, {0, SIGKILL}, WorkLeft::Unknown, 0},
+                           End{"`exit 7`", rogue, {7, 0}, WorkLeft::Unknown, 0},
+                           End{"Ctrl-C", rogue, {0, SIGINT}, WorkLeft::Unknown, 0},
+                           End{"its work has ended", rogue, {0, SIGKILL}, WorkLeft::None, 0},
+                           End{"it was killed", rogue, {0, SIGKILL}, WorkLeft::Unknown, 1},
+                           End{"exit in mid-kernel", rogue, {7, 0}, WorkLeft::Running, 1},
+                           End{"success in mid-kernel", rogue, {0, 0}, WorkLeft::Running, 1}};
+  for (const End& end : ends) {
+    SCOPED_TRACE(end.what);
+    incidents_.clear();
+    exits_.clear();
+    kernel_.add_process(end.pid);
+    if (end.pid == rogue) kernel_.give_descriptor(rogue, 11, "/dev/nvidia-uvm", FakeUvmTools::va_space());
+    make_watcher();
+    (void)watcher_->start();
+    ASSERT_TRUE(
+        watcher_->follow({.pid = end.pid, .gpu = 0, .domain = "a", .tenant = {}}, Parentage::OurChild));
+    work = end.work;
+    kernel_.exit_process(end.pid, end.status);
+    ASSERT_TRUE(run_until([&] { return exits_.size() == 1; }));
+    EXPECT_EQ(incidents_.size(), end.incidents);
+    watcher_->finish();
+  }
+}
+
+// What it left behind on the GPU tells of it all the same, and it is named.
+TEST_F(WatcherTest, AnEndThatAnXidFollowsIsAFault) {
+  follow_rogue();
+  ASSERT_TRUE(run_until([&] { return watcher_->hears_uvm_of(rogue); }));
+  kernel_.exit_process(rogue, {7, 0});
+  ASSERT_TRUE(run_until([&] { return exits_.size() == 1; }));
+  EXPECT_TRUE(incidents_.empty());
+  feed_.push(
+      "4,1,1,-;NVRM: Xid (PCI:0000:00:05): 31, pid=99, name=nvidia-cuda-mps, channel 0x0000000a, intr "
+      "00000000. MMU Fault: ENGINE GRAPHICS GPC1 GPCCLIENT_GCC faulted @ 0x7fe3_8f760000. Fault is of type "
+      "FAULT_PDE ACCESS_TYPE_VIRT_READ\n");
+  ASSERT_TRUE(run_until([&] { return !incidents_.empty(); }));
+  EXPECT_EQ(incidents_.back().fault_class, fault::FaultClass::Termination);
+}
+
 TEST_F(WatcherTest, AnExpectedEndIsNoFault) {
   follow_rogue();
   watcher_->expect_exit(rogue);

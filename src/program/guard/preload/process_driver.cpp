@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ground/os/self.h"
+#include "program/guard/preload/orderly_end.h"
 #include "program/guard/preload/process_guard.h"
 #include "program/guard/say.h"
 #include "program/record/front.h"
@@ -124,6 +125,7 @@ constinit cuda::Backend ProcessDriver::functions_{};
     seen_driver = in_front ? in_front->release() : nullptr;
   }
   if (known_library != nullptr) record_launches(functions_);
+  if (known_library != nullptr) end_orderly_at_sigterm();
   found_.store(true, std::memory_order_release);
 }
 

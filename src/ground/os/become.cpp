@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ground/os/become.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <string_view>
+
+#include "ground/os/fd.h"
+#include "ground/os/self.h"
+
+namespace firebreak::os {
+namespace {
+
+/// The files that a program's name may mean, in the order of PATH.
+std::vector<std::string> candidates_of(const std::string& program) {
+  if (program.find('/') != std::string::npos) return {program};
+  std::vector<std::string> all;
+  const std::string path = environment_variable("PATH").value_or("/usr/local/bin:/usr/bin:/bin");
+  for (std::size_t begin = 0; begin <= path.size();) {
+    const std::size_t end = std::min(path.find(':', begin), path.size());
+    all.push_back((end == begin ? "." : path.substr(begin, end - begin)) + "/" + program);
+    begin = end + 1;
+  }
+  return all;
+}
+
+std::vector<char*> pointers_to(const std::vector<std::string>& words) {
+  std::vector<char*> pointers;
+  for (const std::string& word : words) pointers.push_back(const_cast<char*>(word.c_str()));
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+}  // namespace
+
+Result<std::string> program_file(const std::string& program) {
+  if (auto found = find_program(program)) return std::move(*found);
+  const bool has_folder = program.find('/') != std::string::npos;
+  for (const std::string& candidate : candidates_of(program)) {
+    struct stat info {};
+    if (::stat(candidate.c_str(), &info) != 0) {
+      if (has_folder && errno != ENOENT && errno != ENOTDIR) return fail_errno("start " + program, errno);
+      continue;
+    }
+    if (S_ISDIR(info.st_mode) && has_folder)
+      return fail(ErrorCode::PermissionDenied, program + " is a folder");
+    if (S_ISREG(info.st_mode))
+      return fail(ErrorCode::PermissionDenied, candidate + " may not be executed",
+                  "chmod +x makes it a program");
+  }
+  return fail(ErrorCode::NotFound,
+              has_folder ? "there is no file " + program : "there is no program " + program + " in PATH");
+}
+
+Status become_program(const std::string& file, const std::vector<std::string>& arguments,
+                      const std::vector<std::pair<std::string, std::string>>& environment) {
+  std::vector<std::string> variables = environment_but_for([&](std::string_view name) {
+    return std::ranges::any_of(environment, [&](const auto& each) { return each.first == name; });
+  });
+  for (const auto& [name, value] : environment) variables.push_back(name + "=" + value);
+  ::execvpe(file.c_str(), pointers_to(arguments).data(), pointers_to(variables).data());
+  return fail_errno("start " + arguments.front(), errno);
+}
+
+}  // namespace firebreak::os
