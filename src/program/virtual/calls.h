@@ -568,6 +568,10 @@ namespace own {
 #undef VIRTUAL_DECLARE_aside
 #undef VIRTUAL_DECLARE_passed
 
+/// Gives back what the program has freed during captures, where none is under way any more and the GPU has
+/// nothing to do. It waits for nothing.
+void take_up_put_off(const OwnCall& call, const Turn& turn);
+
 }  // namespace own
 
 /// All functions of the driver that the program sees: they need process().

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What programs do in several threads, and what the GPU waits for, beside a spare: it answers as without us.
+#include "tests/virtual/spare_fixture.h"
+
+namespace firebreak::test {
+namespace {
+
+class SpareCorners : public Spare {
+ protected:
+  std::unique_ptr<Client> start_protected() {
+    auto program = start_with_spare("init_without_variables");
+    page_.emplace(program->pid());
+    EXPECT_TRUE(page_->is(SpareState::Protected)) << page_->reason();
+    return program;
+  }
+
+  std::optional<Page> page_;
+};
+
+// What waited for the users of memory fell into the other thread's capture: errors 900 and 2.
+TEST_F(SpareCorners, OneThreadCapturesWhileAnotherOneFrees) {
+  const auto program = start_protected();
+  EXPECT_EQ(program->tell("corner capture_and_free 2000"), CUDA_SUCCESS);
+  EXPECT_EQ(start_plain("model")->tell("corner capture_and_free 50"), CUDA_SUCCESS);
+  EXPECT_TRUE(page_->is(SpareState::Protected)) << page_->reason();
+}
+
+}  // namespace
+}  // namespace firebreak::test
