@@ -17,6 +17,7 @@ std::pair<CUresult, unsigned long long> CornerProgram::run(const std::string& wh
   unsigned int times = 0;
   if (const CUresult prepared = prepare(); prepared != CUDA_SUCCESS) return {prepared, 0};
   if (what == "capture_and_free" && words >> times) return {capture_and_free(times), 0};
+  if (what == "free_twice") return {free_twice(), 0};
   return {CUDA_ERROR_UNKNOWN, 0};
 }
 
@@ -52,6 +53,17 @@ CUresult CornerProgram::capture_and_free(unsigned int times) {
   }
   capturing.join();
   return first_of(captured, freed);
+}
+
+CUresult CornerProgram::free_twice() {
+  CUstream stream = nullptr;
+  CUresult result = driver_.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
+  CUdeviceptr memory = 0;
+  result = first_of(result, driver_.cuMemAllocAsync(&memory, piece_bytes, stream));
+  result = first_of(result, driver_.cuMemFreeAsync(memory, stream));
+  result = first_of(result, driver_.cuStreamSynchronize(stream));
+  if (result != CUDA_SUCCESS) return CUDA_ERROR_UNKNOWN;
+  return driver_.cuMemFreeAsync(memory, stream);
 }
 
 }  // namespace firebreak::test

@@ -18,11 +18,13 @@ class CornerProgram {
 
   /// Does what the first word says, and answers a value where something is asked.
   ///   capture_and_free TIMES  A thread captures so often, and this one allocates and frees meanwhile.
+  ///   free_twice              Frees in the order of a stream, and answers what the second time does.
   std::pair<CUresult, unsigned long long> run(const std::string& what, std::istream& words);
 
  private:
   CUresult prepare();
   CUresult capture_and_free(unsigned int times);
+  CUresult free_twice();
 
   const cuda::Backend driver_;
   CUcontext context_ = nullptr;

@@ -25,5 +25,11 @@ TEST_F(SpareCorners, OneThreadCapturesWhileAnotherOneFrees) {
   EXPECT_TRUE(page_->is(SpareState::Protected)) << page_->reason();
 }
 
+TEST_F(SpareCorners, WhatIsFreedTwiceInTheOrderOfAStreamIsAnError) {
+  const auto program = start_protected();
+  EXPECT_EQ(program->tell("corner free_twice"), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(start_plain("model")->tell("corner free_twice"), CUDA_ERROR_INVALID_VALUE);
+}
+
 }  // namespace
 }  // namespace firebreak::test

@@ -159,6 +159,7 @@ CUresult cuMemAllocAsync(const OwnCall& call, CUdeviceptr* address, std::size_t 
 CUresult cuMemFreeAsync(const OwnCall& call, CUdeviceptr address, CUstream stream) {
   return call.all.call([&](const Turn& turn) {
     const CUstream own = turn.objects.translate(stream, turn.slot);
+    take_up(call, turn);  // What was freed before is gone, and that may be this.
     const auto range = call.all.memory().find(address);
     if (!range) {
       const auto plain = call.which(turn.driver.cuMemFreeAsync, turn.driver.cuMemFreeAsync_ptsz);
@@ -166,7 +167,6 @@ CUresult cuMemFreeAsync(const OwnCall& call, CUdeviceptr address, CUstream strea
     }
     // What goes in a graph has come in one.
     if (range->begin != address || is_captured_here(call, turn, stream)) return CUDA_ERROR_INVALID_VALUE;
-    take_up(call, turn);
     const CUresult marked = call.all.later_frees().add(turn.instance, own, call.per_thread, address);
     if (marked == CUDA_SUCCESS) call.all.give_unknown(call.all.work_of(stream, call.per_thread));
     return marked;
