@@ -1,11 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/virtual/corner_program.h"
 
-#include <atomic>
-#include <thread>
+#include <array>
 
 namespace firebreak::test {
 namespace {
+
+/// `wait_for_word` ends once somebody stores 1 to its word.
+constexpr const char* waiting_ptx = R"(.version 7.0
+.target sm_70
+.address_size 64
+
+.visible .entry wait_for_word(.param .u64 word)
+{
+  .reg .u64 %p;
+  .reg .u32 %x;
+  .reg .pred %more;
+  ld.param.u64 %p, [word];
+again:
+  ld.volatile.global.u32 %x, [%p];
+  setp.ne.u32 %more, %x, 1;
+  @%more bra again;
+  ret;
+}
+)";
 
 constexpr std::size_t piece_bytes = std::size_t{4} << 20;
 
@@ -13,16 +31,35 @@ CUresult first_of(CUresult before, CUresult result) { return before == CUDA_SUCC
 
 }  // namespace
 
+CornerProgram::~CornerProgram() {
+  is_over_.store(true);
+  if (feeding_.joinable()) feeding_.join();
+}
+
 std::pair<CUresult, unsigned long long> CornerProgram::run(const std::string& what, std::istream& words) {
   unsigned int times = 0;
   if (const CUresult prepared = prepare(); prepared != CUDA_SUCCESS) return {prepared, 0};
   if (what == "capture_and_free" && words >> times) return {capture_and_free(times), 0};
   if (what == "free_twice") return {free_twice(), 0};
+  if (what == "feed") return {feed(), 0};
+  if (what == "fed") return {CUDA_SUCCESS, fed_.load()};
   return {CUDA_ERROR_UNKNOWN, 0};
 }
 
 CUresult CornerProgram::prepare() {
-  return context_ != nullptr ? CUDA_SUCCESS : driver_.cuCtxGetCurrent(&context_);
+  if (context_ != nullptr) return CUDA_SUCCESS;
+  CUmodule module = nullptr;
+  CUresult result = driver_.cuCtxGetCurrent(&context_);
+  result = first_of(result, driver_.cuModuleLoadData(&module, waiting_ptx));
+  result = first_of(result, driver_.cuModuleGetFunction(&wait_, module, "wait_for_word"));
+  return first_of(result, driver_.cuMemHostAlloc(&host_, 4096, 0));
+}
+
+CUresult CornerProgram::start_waiting(CUstream stream) {
+  word().store(0);
+  auto address = reinterpret_cast<CUdeviceptr>(host_);
+  std::array<void*, 1> parameters{&address};
+  return driver_.cuLaunchKernel(wait_, 1, 1, 1, 1, 1, 1, 0, stream, parameters.data(), nullptr);
 }
 
 /// In a mode that forbids other threads nothing.
@@ -64,6 +101,29 @@ CUresult CornerProgram::free_twice() {
   result = first_of(result, driver_.cuStreamSynchronize(stream));
   if (result != CUDA_SUCCESS) return CUDA_ERROR_UNKNOWN;
   return driver_.cuMemFreeAsync(memory, stream);
+}
+
+CUresult CornerProgram::feed_once(CUstream stream) {
+  const CUresult result = start_waiting(stream);
+  std::size_t free_bytes = 0;
+  std::size_t total_bytes = 0;
+  const CUresult asked = first_of(result, driver_.cuMemGetInfo_v2(&free_bytes, &total_bytes));
+  word().store(1);
+  return first_of(asked, driver_.cuStreamSynchronize(stream));
+}
+
+CUresult CornerProgram::feed() {
+  CUstream stream = nullptr;
+  const CUresult result = driver_.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
+  if (result != CUDA_SUCCESS) return result;
+  feeding_ = std::thread([this, stream] {
+    CUresult fed = driver_.cuCtxSetCurrent(context_);
+    while (!is_over_.load() && fed == CUDA_SUCCESS) {
+      fed = feed_once(stream);
+      if (fed == CUDA_SUCCESS) fed_.fetch_add(1);
+    }
+  });
+  return CUDA_SUCCESS;
 }
 
 }  // namespace firebreak::test

@@ -3,8 +3,11 @@
 /// that the GPU waits for, calls that are wrong.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <istream>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "program/cuda/backend.h"
@@ -15,19 +18,35 @@ namespace firebreak::test {
 class CornerProgram {
  public:
   explicit CornerProgram(const cuda::Backend& driver) : driver_(driver) {}
+  CornerProgram(const CornerProgram&) = delete;
+  CornerProgram& operator=(const CornerProgram&) = delete;
+  ~CornerProgram();
 
   /// Does what the first word says, and answers a value where something is asked.
   ///   capture_and_free TIMES  A thread captures so often, and this one allocates and frees meanwhile.
   ///   free_twice              Frees in the order of a stream, and answers what the second time does.
+  ///   feed                    From now on a thread gives the GPU kernels that wait for a word, which it
+  ///   stores
+  ///                           after another call.
+  ///   fed                     How many of these have ended.
   std::pair<CUresult, unsigned long long> run(const std::string& what, std::istream& words);
 
  private:
   CUresult prepare();
   CUresult capture_and_free(unsigned int times);
   CUresult free_twice();
+  CUresult feed();
+  CUresult feed_once(CUstream stream);
+  CUresult start_waiting(CUstream stream);
+  std::atomic<std::uint32_t>& word() { return *static_cast<std::atomic<std::uint32_t>*>(host_); }
 
   const cuda::Backend driver_;
   CUcontext context_ = nullptr;
+  CUfunction wait_ = nullptr;
+  void* host_ = nullptr;
+  std::thread feeding_;
+  std::atomic<bool> is_over_{false};
+  std::atomic<unsigned long long> fed_{0};
 };
 
 }  // namespace firebreak::test

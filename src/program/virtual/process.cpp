@@ -22,6 +22,9 @@ constexpr Milliseconds look_whether_it_ends(100);
 /// To leave, where work under way holds the program up; and to come to the domain for anchors.
 constexpr std::chrono::milliseconds between_tries(500);
 
+/// Threads that are inside a call have to come out of it.
+constexpr std::chrono::milliseconds longest_first_at_gate(1'000);
+
 constexpr const char* anchor_sm_percent = "2";
 
 /// After a spare that did not come up, as where the GPU's memory is used up.
@@ -441,7 +444,7 @@ void wait_for(const Instance& instance, Waiting& waiting) {
 
 /// A kernel may wait for a call of the program's, which waits at the gate. So a thread of its own waits, and
 /// where it does not come back in time it is left behind until the kernel ends.
-VirtualProcess::Waited VirtualProcess::synchronize(const Instance& instance) {
+VirtualProcess::Waited VirtualProcess::synchronize(const Instance& instance, Nanoseconds longest) {
   const auto waiting = std::make_shared<Waiting>();
   objects_.for_each(Family::Context, [&](Object& context) {
     const std::uintptr_t own = context.in[instance.slot()].load();
@@ -449,7 +452,7 @@ VirtualProcess::Waited VirtualProcess::synchronize(const Instance& instance) {
   });
   const Status started = instance.start_thread([waiting, &instance] { wait_for(instance, *waiting); });
   if (!started) return Waited::TooLong;
-  const auto until = std::chrono::steady_clock::now() + settings_.longest_wait;
+  const auto until = std::chrono::steady_clock::now() + longest;
   while (waiting->is_over.load(std::memory_order_acquire) == 0) {
     const Nanoseconds left = until - std::chrono::steady_clock::now();
     if (left <= Nanoseconds(0) || program_ends_.load()) return Waited::TooLong;
@@ -493,8 +496,35 @@ void VirtualProcess::note_part(abi::MovePart part) {
   part_began_ = now;
 }
 
+/// What the GPU works on may need the program, by a callback or a word of the host's. So its work is waited
+/// for with the gate open first, and behind a closed gate hardly longer than that took. Empty: the program has
+/// too much to do now.
+std::optional<Nanoseconds> VirtualProcess::patience_at_gate(const Instance& from) {
+  const auto begun = std::chrono::steady_clock::now();
+  if (synchronize(from, settings_.longest_wait) == Waited::TooLong) return std::nullopt;
+  const Nanoseconds took = std::chrono::steady_clock::now() - begun;
+  return std::min(std::max(2 * took, shortest_at_gate_), settings_.longest_wait);
+}
+
+/// The program goes on at once, and is asked once more with more patience.
+void VirtualProcess::try_later() {
+  shortest_at_gate_ = std::min<Nanoseconds>(2 * shortest_at_gate_, longest_first_at_gate);
+  next_try_ = std::chrono::steady_clock::now() + between_tries;
+}
+
+/// A move that nothing forces.
+bool VirtualProcess::leave_alive() {
+  const Instance& from = active();
+  const std::uint32_t life = from.life();
+  const auto longest = patience_at_gate(from);
+  if (!longest) try_later();
+  if (!longest || !flip(Why::Asked, life, *longest)) return false;
+  shortest_at_gate_ = first_at_gate;
+  return true;
+}
+
 /// The gate is closed: nobody is inside.
-bool VirtualProcess::is_ready_to_flip(Why why, const Instance& from) {
+bool VirtualProcess::is_ready_to_flip(Why why, const Instance& from, Nanoseconds longest) {
   const Instance& to = *spare_.load();
   if (!is_alive(to)) tell(abi::SpareState::Unprotected, "the spare's domain has died: another one is made");
   const bool is_protected = page_->state.load() == abi::SpareState::Protected;
@@ -506,9 +536,9 @@ bool VirtualProcess::is_ready_to_flip(Why why, const Instance& from) {
   }
   note_part(abi::MovePart::Spare);
   const auto queued = all_queued();
-  const Waited waited = why == Why::Asked ? synchronize(from) : Waited::Failed;
-  if (waited == Waited::TooLong) {  // it stays, and is asked once more
-    next_try_ = std::chrono::steady_clock::now() + between_tries;
+  const Waited waited = why == Why::Asked ? synchronize(from, longest) : Waited::Failed;
+  if (waited == Waited::TooLong) {
+    try_later();
     return false;
   }
   note_part(abi::MovePart::Work);
@@ -536,7 +566,7 @@ void VirtualProcess::tell_lost(const std::string& with) {
   tell(abi::SpareState::Lost, "its domain died with " + what);
 }
 
-bool VirtualProcess::flip(Why why, std::uint32_t from) {
+bool VirtualProcess::flip(Why why, std::uint32_t from, Nanoseconds longest) {
   const std::lock_guard lock(flipping_);
   const Instance& leaving = *active_.load();
   if (leaving.life() != from) return true;  // somebody else was faster
@@ -544,13 +574,16 @@ bool VirtualProcess::flip(Why why, std::uint32_t from) {
   if (next == nullptr || aside_.load() != nullptr) return false;
   for (auto& part : page_->last_move_us) part.store(0);
   part_began_ = std::chrono::steady_clock::now();
-  if (!gate_.close(settings_.longest_wait)) return false;
+  if (!gate_.close(longest)) {
+    if (why == Why::Asked) try_later();
+    return false;
+  }
   if (graphs_.are_captures_under_way()) {  // what it is to be recorded into is not there in the next one
     gate_.open();
     return false;
   }
   note_part(abi::MovePart::Calls);
-  const bool ready = is_ready_to_flip(why, leaving);
+  const bool ready = is_ready_to_flip(why, leaving, longest);
   if (ready) {
     active_.store(next, std::memory_order_release);
     spare_.store(nullptr, std::memory_order_release);
@@ -736,6 +769,14 @@ bool VirtualProcess::is_held_up_by_capture() {
   return now - *captures_since_ < settings_.longest_wait;
 }
 
+/// The program goes on, and is asked once more, three times as long as work is waited for.
+bool VirtualProcess::is_held_up_by_work() {
+  const auto now = std::chrono::steady_clock::now();
+  if (now >= next_try_) return false;
+  if (!held_up_since_) held_up_since_ = now;
+  return now - *held_up_since_ < 3 * settings_.longest_wait;
+}
+
 /// The agent wants the program out of its domain. A spare that turns out to be none is replaced first.
 void VirtualProcess::leave_if_asked() {
   constexpr int tries_max = 3;
@@ -747,14 +788,16 @@ void VirtualProcess::leave_if_asked() {
   const bool may_go = next != nullptr && rule_of(next->pipe_directory()) == abi::DomainRule::Open;
   if (!may_go && !is_aside) return;  // one is being made, or its domain has had a fault, too
   if (!is_aside && is_held_up_by_capture()) return;
-  const bool left = !is_aside && flip(Why::Asked, active().life());
+  const bool left = !is_aside && leave_alive();
   if (!left && !is_aside && is_held_up_by_capture()) return;  // one began just before the gate was closed
+  if (!left && !is_aside && is_held_up_by_work()) return;
   const bool is_over = left || is_aside || page_->state.load() == abi::SpareState::Lost;
   if (!is_over && ++tries_ < tries_max) {
     wake_keeper();  // once more
     return;
   }
   tries_ = 0;
+  held_up_since_.reset();
   page_->answered.store(asked, std::memory_order_release);
   os::futex_wake(page_->answered);
 }

@@ -281,17 +281,21 @@ class VirtualProcess {
   void know_primary(CUcontext seen);
 
   static bool ends_instance(CUresult result);
-  bool leave_dead(std::uint32_t life) { return flip(Why::Died, life); }
-  /// `from`: the life of the instance that is to be left.
-  bool flip(Why why, std::uint32_t from);
+  bool leave_dead(std::uint32_t life) { return flip(Why::Died, life, settings_.longest_wait); }
+  bool leave_alive();
+  /// `from`: the life of the instance that is to be left. `longest`: so long the program's calls may have to
+  /// wait for those inside, and then for the GPU.
+  bool flip(Why why, std::uint32_t from, Nanoseconds longest);
   /// Since the part before; on the page.
   void note_part(abi::MovePart part);
-  bool is_ready_to_flip(Why why, const Instance& from);
+  bool is_ready_to_flip(Why why, const Instance& from, Nanoseconds longest);
   bool is_work_under_way();
   std::vector<std::pair<Work*, std::uint64_t>> all_queued();
   static void end_all(const std::vector<std::pair<Work*, std::uint64_t>>& queued);
   enum class Waited { AllDone, TooLong, Failed };
-  Waited synchronize(const Instance& instance);
+  Waited synchronize(const Instance& instance, Nanoseconds longest);
+  std::optional<Nanoseconds> patience_at_gate(const Instance& from);
+  void try_later();
   enum class Completed : std::uint8_t { Yes, No, NotFromTheDead };
   Completed complete(const Instance& instance);
   void tell_lost(const std::string& with);
@@ -327,6 +331,7 @@ class VirtualProcess {
   void give_up_spare();
   void leave_if_asked();
   bool is_held_up_by_capture();
+  bool is_held_up_by_work();
   static bool is_alive(const Instance& instance);
   CUresult begin_primary_again(const Instance& working);
   void note_cost(std::atomic<std::uint32_t>& cost_mib, std::optional<std::uint64_t> free_before_bytes);
@@ -395,6 +400,10 @@ class VirtualProcess {
   std::chrono::steady_clock::time_point part_began_{};  ///< of a move; of flipping_
   /// Since when captures have held a move up; of the keeper alone.
   std::optional<std::chrono::steady_clock::time_point> captures_since_;
+  static constexpr Nanoseconds first_at_gate = std::chrono::milliseconds(50);
+  Nanoseconds shortest_at_gate_ = first_at_gate;  ///< The keeper has at least this patience at the gate.
+  /// The keeper alone has this: since when the program's work has held a move up.
+  std::optional<std::chrono::steady_clock::time_point> held_up_since_;
   int tries_ = 0;  ///< to leave, as asked; of the keeper alone
   /// Before that nobody tries again: the program has to get through the gate.
   std::chrono::steady_clock::time_point next_try_{};
