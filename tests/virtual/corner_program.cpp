@@ -38,6 +38,7 @@ CornerProgram::~CornerProgram() {
 
 std::pair<CUresult, unsigned long long> CornerProgram::run(const std::string& what, std::istream& words) {
   unsigned int times = 0;
+  if (what == "retain_release" && words >> times) return {retain_release(times), 0};
   if (const CUresult prepared = prepare(); prepared != CUDA_SUCCESS) return {prepared, 0};
   if (what == "capture_and_free" && words >> times) return {capture_and_free(times), 0};
   if (what == "free_twice") return {free_twice(), 0};
@@ -124,6 +125,23 @@ CUresult CornerProgram::feed() {
     }
   });
   return CUDA_SUCCESS;
+}
+
+CUresult CornerProgram::retain_release(unsigned int times) {
+  CUresult result = CUDA_SUCCESS;
+  for (unsigned int i = 0; i < times && result == CUDA_SUCCESS; ++i) {
+    CUcontext primary = nullptr;
+    CUdeviceptr memory = 0;
+    CUstream stream = nullptr;
+    result = driver_.cuDevicePrimaryCtxRetain(&primary, 0);
+    result = first_of(result, driver_.cuCtxSetCurrent(primary));
+    result = first_of(result, driver_.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    result = first_of(result, driver_.cuMemAlloc_v2(&memory, 2 * piece_bytes));
+    result = first_of(result, driver_.cuMemsetD32Async(memory, i, 16, stream));
+    result = first_of(result, driver_.cuCtxSetCurrent(nullptr));
+    result = first_of(result, driver_.cuDevicePrimaryCtxRelease_v2(0));
+  }
+  return result;
 }
 
 }  // namespace firebreak::test

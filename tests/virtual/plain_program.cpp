@@ -220,6 +220,7 @@ class Program {
     if (verb == "init") return {init(ptx)};
     if (verb == "init_without_variables") return {init(without_variables())};
     if (verb == "init_fat_binary") return {init(fat_binary(ptx))};
+    if (verb == "init_alone") return {get<PFN_cuInit>("cuInit")(0)};
     if (verb == "init_library") return {init(fat_binary(ptx), true)};
     if (verb == "init_library_of_two") return {init(fat_binary(ptx, {70, 80}), true)};
     if (verb == "init_allocating") return {init(fat_binary(std::string(ptx) + allocating))};

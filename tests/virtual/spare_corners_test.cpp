@@ -44,5 +44,11 @@ TEST_F(SpareCorners, WhoseGpuWaitsForItsNextCallIsMoved) {
   }
 }
 
+// All of it stayed, until there was no memory.
+TEST_F(SpareCorners, APrimaryContextThatIsGivenBackTakesItsMemoryAlong) {
+  const auto program = start_with_spare("init_alone");
+  EXPECT_EQ(program->tell("corner retain_release 200"), CUDA_SUCCESS);
+}
+
 }  // namespace
 }  // namespace firebreak::test

@@ -96,6 +96,15 @@ CUresult cuCtxCreate_v4(const OwnCall& call, CUcontext* context, CUctxCreatePara
   });
 }
 
+CUresult cuDevicePrimaryCtxRelease_v2(const OwnCall& call, CUdevice device) {
+  return device == 0 ? call.all.release_primary()
+                     : call.all.own_driver().cuDevicePrimaryCtxRelease_v2(device);
+}
+
+CUresult cuDevicePrimaryCtxRelease(const OwnCall& call, CUdevice device) {
+  return own::cuDevicePrimaryCtxRelease_v2(call, device);
+}
+
 CUresult cuDevicePrimaryCtxReset_v2(const OwnCall& call, CUdevice device) {
   if (device == 0) return call.all.reset_primary();
   call.all.stand_aside("it uses several devices");

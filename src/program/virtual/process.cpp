@@ -300,9 +300,9 @@ void VirtualProcess::make_current(const Instance& instance) {
   Current& mine = current();
   const std::uintptr_t seen = current_context();
   std::uintptr_t wanted = 0;
-  if (seen != 0) {
+  if (seen != 0) {  // One that has ended is nobody's.
     Object* const context = objects_.find(Family::Context, seen);
-    wanted = context == nullptr ? seen : context->in[instance.slot()].load(std::memory_order_acquire);
+    wanted = context == nullptr ? 0 : context->in[instance.slot()].load(std::memory_order_acquire);
   }
   std::uintptr_t& there = there_in(instance).context;
   if (there == wanted) [[likely]]

@@ -205,6 +205,8 @@ class VirtualProcess {
   /// The program begins anew in the instance that works, unprotected from then on. That has its context again
   /// at once: the CUDA runtime gets the program's by ways of its own.
   CUresult reset_primary();
+  /// Whoever gives it back last ends it, with all that is still of it.
+  CUresult release_primary();
   /// Whether a context is one that the program has. The CUDA runtime gets the primary one by ways of its own:
   /// the first that we do not know, and that the anchor takes, is that.
   bool has_context(CUcontext context);
@@ -333,6 +335,7 @@ class VirtualProcess {
   bool is_held_up_by_capture();
   bool is_held_up_by_work();
   static bool is_alive(const Instance& instance);
+  void end_primary(const Turn& turn);
   CUresult begin_primary_again(const Instance& working);
   void note_cost(std::atomic<std::uint32_t>& cost_mib, std::optional<std::uint64_t> free_before_bytes);
   std::optional<std::uint64_t> free_on_gpu() const;

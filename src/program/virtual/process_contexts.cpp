@@ -2,6 +2,7 @@
 /// The primary context, which is the anchor's for the program.
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "program/virtual/process.h"
 
@@ -56,6 +57,59 @@ CUresult VirtualProcess::begin_primary_again(const Instance& working) {
   Object* const known = objects_.find(Family::Context, primary_seen_.exchange(0));
   if (known != nullptr) objects_.set_own(*known, working.slot(), number_of(working.primary()));
   return CUDA_SUCCESS;
+}
+
+CUresult VirtualProcess::release_primary() {
+  const std::lock_guard starting(starting_);
+  const CUresult result = own_driver_.cuDevicePrimaryCtxRelease_v2(0);
+  if (result != CUDA_SUCCESS || is_plain() || primary_seen_.load() == 0) return result;
+  unsigned int flags = 0;
+  int is_there = 1;
+  const CUresult asked = own_driver_.cuDevicePrimaryCtxGetState(0, &flags, &is_there);
+  if (asked != CUDA_SUCCESS || is_there != 0) return result;
+  return call([this](const Turn& turn) {
+    end_primary(turn);
+    return CUDA_SUCCESS;
+  });
+}
+
+namespace {
+
+/// Destroys, in an instance whose primary context is current, what the program has there of these.
+void destroy_all(const Instance& instance, const std::vector<Object*>& objects) {
+  const cuda::Backend& driver = instance.driver();
+  for (const Object* const each : objects) {
+    const std::uintptr_t own = each->in[instance.slot()].load();
+    if (own == 0) continue;
+    if (each->family == Family::Stream) driver.cuStreamDestroy_v2(reinterpret_cast<CUstream>(own));
+    if (each->family == Family::Event) driver.cuEventDestroy_v2(reinterpret_cast<CUevent>(own));
+    if (each->family == Family::Module) driver.cuModuleUnload(reinterpret_cast<CUmodule>(own));
+    if (each->family == Family::GraphExec) driver.cuGraphExecDestroy(reinterpret_cast<CUgraphExec>(own));
+  }
+}
+
+}  // namespace
+
+/// The instance keeps its context, and everything that the program has left in it goes.
+void VirtualProcess::end_primary(const Turn& turn) {
+  const std::uintptr_t seen = primary_seen_.exchange(0);
+  turn.driver.cuCtxSetCurrent(turn.instance.primary());
+  (void)turn.driver.cuCtxSynchronize();
+  std::vector<Object*> left;
+  for (const Family family : {Family::GraphExec, Family::Stream, Family::Event, Family::Module}) {
+    objects_.for_each(family, [&](Object& each) {
+      if (each.origin.context == seen) left.push_back(&each);
+    });
+  }
+  if (Object* const known = objects_.find(Family::Context, seen); known != nullptr) objects_.remove(*known);
+  destroy_all(turn.instance, left);
+  memory_.free_all_of(seen, turn.instance);
+  forget_current(turn.instance);
+  const Instance* const other = receiver();
+  if (other == nullptr) return;
+  other->driver().cuCtxSetCurrent(other->primary());
+  destroy_all(*other, left);
+  forget_current(*other);
 }
 
 bool VirtualProcess::has_context(CUcontext context) {
