@@ -3,6 +3,8 @@
 
 #include <array>
 
+#include "shared/abi/cuda_green_contexts.h"
+
 namespace firebreak::test {
 namespace {
 
@@ -42,6 +44,7 @@ std::pair<CUresult, unsigned long long> CornerProgram::run(const std::string& wh
   if (const CUresult prepared = prepare(); prepared != CUDA_SUCCESS) return {prepared, 0};
   if (what == "capture_and_free" && words >> times) return {capture_and_free(times), 0};
   if (what == "free_twice") return {free_twice(), 0};
+  if (what == "green") return green();
   if (what == "feed") return {feed(), 0};
   if (what == "fed") return {CUDA_SUCCESS, fed_.load()};
   return {CUDA_ERROR_UNKNOWN, 0};
@@ -142,6 +145,29 @@ CUresult CornerProgram::retain_release(unsigned int times) {
     result = first_of(result, driver_.cuDevicePrimaryCtxRelease_v2(0));
   }
   return result;
+}
+
+std::pair<CUresult, unsigned long long> CornerProgram::green() {
+  CUdevResource all{};
+  CUdevResourceDesc description = nullptr;
+  CUgreenCtx green = nullptr;
+  CUcontext context = nullptr;
+  CUresult result = driver_.cuDeviceGetDevResource(0, &all, CU_DEV_RESOURCE_TYPE_SM);
+  result = first_of(result, driver_.cuDevResourceGenerateDesc(&description, &all, 1));
+  result = first_of(result, driver_.cuGreenCtxCreate(&green, description, 0, CU_GREEN_CTX_DEFAULT_STREAM));
+  result = first_of(result, driver_.cuCtxFromGreenCtx(&context, green));
+  result = first_of(result, driver_.cuCtxPushCurrent_v2(context));
+  CUdeviceptr memory = 0;
+  std::uint32_t stored = 0;
+  result = first_of(result, driver_.cuMemAlloc_v2(&memory, 4096));
+  result = first_of(result, driver_.cuMemsetD32_v2(memory, 7, 1024));
+  result = first_of(result, driver_.cuMemcpyDtoH_v2(&stored, memory, sizeof stored));
+  result = first_of(result, driver_.cuMemFree_v2(memory));
+  result = first_of(result, driver_.cuCtxPopCurrent_v2(&context));
+  result = first_of(result, driver_.cuGreenCtxDestroy(green));
+  if (result == CUDA_SUCCESS && driver_.cuCtxPushCurrent_v2(context) == CUDA_SUCCESS)
+    result = CUDA_ERROR_CONTEXT_ALREADY_CURRENT;  // though it has ended
+  return {result, stored};
 }
 
 }  // namespace firebreak::test

@@ -29,6 +29,7 @@ class CornerProgram {
   ///   stores
   ///                           after another call.
   ///   fed                     How many of these have ended.
+  ///   green                   Works in a green context, and answers what it has stored there.
   ///   retain_release TIMES    Has a primary context so often, and leaves a stream and memory in it.
   std::pair<CUresult, unsigned long long> run(const std::string& what, std::istream& words);
 
@@ -38,6 +39,7 @@ class CornerProgram {
   CUresult free_twice();
   CUresult feed();
   CUresult retain_release(unsigned int times);
+  std::pair<CUresult, unsigned long long> green();
   CUresult feed_once(CUstream stream);
   CUresult start_waiting(CUstream stream);
   std::atomic<std::uint32_t>& word() { return *static_cast<std::atomic<std::uint32_t>*>(host_); }

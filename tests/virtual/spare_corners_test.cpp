@@ -50,5 +50,16 @@ TEST_F(SpareCorners, APrimaryContextThatIsGivenBackTakesItsMemoryAlong) {
   EXPECT_EQ(program->tell("corner retain_release 200"), CUDA_SUCCESS);
 }
 
+TEST_F(SpareCorners, GreenContextsWork) {
+  const auto program = start_protected();
+  const auto answer = program->ask("corner green");
+  EXPECT_EQ(answer.result, CUDA_SUCCESS);
+  EXPECT_EQ(answer.value, 7U);
+  EXPECT_EQ(start_plain("model")->ask("corner green").result, CUDA_SUCCESS);
+  page_->ask_to_leave();
+  EXPECT_EQ((*page_)->flips.load(), 0U) << "no other instance has such a context";
+  EXPECT_EQ(program->tell("step"), CUDA_SUCCESS);
+}
+
 }  // namespace
 }  // namespace firebreak::test

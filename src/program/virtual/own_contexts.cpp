@@ -43,6 +43,15 @@ CUresult create(const OwnCall& call, CUcontext* context, Create make) {
   return result;
 }
 
+/// One that has ended is current no longer.
+void forget_last(const OwnCall& call, CUcontext ended) {
+  for (ThreadThere& each : current().there) each.context = ThreadThere::unknown;
+  ContextStack& stack = current().stack;
+  if (!stack.empty() && stack.back() == ended) stack.pop_back();
+  current().device_of = nullptr;
+  show_anchor(call);
+}
+
 /// What creation in the background leaves current is nobody's.
 CUresult created(Making& making, CUresult result, CUcontext context) {
   making.made = number_of(context);
@@ -125,14 +134,34 @@ CUresult cuCtxDestroy_v2(const OwnCall& call, CUcontext context) {
       end_object<CUcontext>(
           turn, object, [](const cuda::Backend& driver, CUcontext there) { driver.cuCtxDestroy_v2(there); });
     }
-    for (ThreadThere& each : current().there) each.context = ThreadThere::unknown;
     return destroyed;
   });
-  if (result != CUDA_SUCCESS) return result;
-  ContextStack& stack = current().stack;
-  if (!stack.empty() && stack.back() == context) stack.pop_back();
-  current().device_of = nullptr;
-  show_anchor(call);
+  if (result == CUDA_SUCCESS) forget_last(call, context);
+  return result;
+}
+
+/// No other instance has it.
+CUresult cuCtxFromGreenCtx(const OwnCall& call, CUcontext* context, CUgreenCtx green) {
+  call.all.stand_aside("it has a green context");
+  return call.all.call([&](const Turn& turn) {
+    const CUresult result = turn.driver.cuCtxFromGreenCtx(context, green);
+    if (result != CUDA_SUCCESS) return result;
+    turn.objects.set_own(turn.objects.add_seen(Family::Context, number_of(*context)), turn.slot,
+                         number_of(*context));
+    return result;
+  });
+}
+
+CUresult cuGreenCtxDestroy(const OwnCall& call, CUgreenCtx green) {
+  CUcontext context = nullptr;
+  const CUresult result = call.all.call([&](const Turn& turn) {
+    (void)turn.driver.cuCtxFromGreenCtx(&context, green);
+    return turn.driver.cuGreenCtxDestroy(green);
+  });
+  if (result != CUDA_SUCCESS || context == nullptr) return result;
+  Object* const object = call.all.objects().find(Family::Context, number_of(context));
+  if (object != nullptr) call.all.objects().remove(*object);
+  forget_last(call, context);
   return result;
 }
 
