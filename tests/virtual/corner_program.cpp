@@ -1,7 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/virtual/corner_program.h"
 
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <sys/types.h>
+#include <unistd.h>
+
 #include <array>
+#include <fstream>
 
 #include "shared/abi/cuda_green_contexts.h"
 
@@ -31,6 +38,20 @@ constexpr std::size_t piece_bytes = std::size_t{4} << 20;
 
 CUresult first_of(CUresult before, CUresult result) { return before == CUDA_SUCCESS ? result : before; }
 
+/// Returns once that thread of ours stands in a call of the kernel's.
+void wait_until_asleep(pid_t thread) {
+  for (char state = 'R'; state != 'S';) {
+    std::ifstream file("/proc/self/task/" + std::to_string(thread) + "/stat");
+    std::string line;
+    std::getline(file, line);
+    const std::size_t name_end = line.rfind(')');
+    if (name_end != std::string::npos && name_end + 2 < line.size()) state = line[name_end + 2];
+    std::this_thread::yield();
+  }
+}
+
+thread_local sigjmp_buf jump_to;
+
 }  // namespace
 
 CornerProgram::~CornerProgram() {
@@ -44,6 +65,8 @@ std::pair<CUresult, unsigned long long> CornerProgram::run(const std::string& wh
   if (const CUresult prepared = prepare(); prepared != CUDA_SUCCESS) return {prepared, 0};
   if (what == "capture_and_free" && words >> times) return {capture_and_free(times), 0};
   if (what == "free_twice") return {free_twice(), 0};
+  if (what == "cancel") return cancel();
+  if (what == "jump_out") return {jump_out(), 0};
   if (what == "green") return green();
   if (what == "feed") return {feed(), 0};
   if (what == "fed") return {CUDA_SUCCESS, fed_.load()};
@@ -168,6 +191,66 @@ std::pair<CUresult, unsigned long long> CornerProgram::green() {
   if (result == CUDA_SUCCESS && driver_.cuCtxPushCurrent_v2(context) == CUDA_SUCCESS)
     result = CUDA_ERROR_CONTEXT_ALREADY_CURRENT;  // though it has ended
   return {result, stored};
+}
+
+std::pair<CUresult, unsigned long long> CornerProgram::cancel() {
+  struct Shared {
+    CornerProgram& all;
+    CUstream stream = nullptr;
+    std::atomic<pid_t> waits{0};
+  } shared{*this};
+  CUresult result = driver_.cuStreamCreate(&shared.stream, CU_STREAM_NON_BLOCKING);
+  result = first_of(result, start_waiting(shared.stream));
+  if (result != CUDA_SUCCESS) return {result, 0};
+  const auto run = [](void* given) -> void* {
+    auto& its = *static_cast<Shared*>(given);
+    its.all.driver_.cuCtxSetCurrent(its.all.context_);
+    its.waits.store(::gettid());
+    its.all.driver_.cuStreamSynchronize(its.stream);
+    pthread_testcancel();
+    return nullptr;
+  };
+  pthread_t waiting{};
+  if (pthread_create(&waiting, nullptr, run, &shared) != 0) return {CUDA_ERROR_UNKNOWN, 0};
+  while (shared.waits.load() == 0) std::this_thread::yield();
+  wait_until_asleep(shared.waits.load());
+  pthread_cancel(waiting);
+  word().store(1);
+  void* ended_of = nullptr;
+  pthread_join(waiting, &ended_of);
+  return {driver_.cuStreamSynchronize(shared.stream), ended_of == PTHREAD_CANCELED ? 1ULL : 0ULL};
+}
+
+/// The thread that waits for the GPU goes on elsewhere, and calls the driver again from there.
+CUresult CornerProgram::jump_out() {
+  CUstream stream = nullptr;
+  CUstream other = nullptr;
+  CUdeviceptr memory = 0;
+  CUresult result = driver_.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
+  result = first_of(result, driver_.cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+  result = first_of(result, driver_.cuMemAlloc_v2(&memory, 4096));
+  result = first_of(result, start_waiting(stream));
+  if (result != CUDA_SUCCESS) return result;
+  struct sigaction jump {};
+  jump.sa_handler = [](int) { siglongjmp(jump_to, 1); };
+  sigaction(SIGUSR2, &jump, nullptr);
+  std::atomic<pid_t> waits{0};
+  CUresult after = CUDA_ERROR_UNKNOWN;
+  std::thread thread([&] {
+    driver_.cuCtxSetCurrent(context_);
+    if (sigsetjmp(jump_to, 1) == 0) {
+      waits.store(::gettid());
+      driver_.cuStreamSynchronize(stream);
+      return;
+    }
+    after = driver_.cuMemsetD32Async(memory, 1, 1024, other);
+  });
+  while (waits.load() == 0) std::this_thread::yield();
+  wait_until_asleep(waits.load());
+  pthread_kill(thread.native_handle(), SIGUSR2);
+  thread.join();
+  word().store(1);
+  return first_of(after, driver_.cuCtxSynchronize());
 }
 
 }  // namespace firebreak::test

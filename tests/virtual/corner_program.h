@@ -30,6 +30,8 @@ class CornerProgram {
   ///                           after another call.
   ///   fed                     How many of these have ended.
   ///   green                   Works in a green context, and answers what it has stored there.
+  ///   cancel                  Cancels a thread that is in a call; 1: it has ended of that.
+  ///   jump_out                Leaves a call by a jump out of a signal handler.
   ///   retain_release TIMES    Has a primary context so often, and leaves a stream and memory in it.
   std::pair<CUresult, unsigned long long> run(const std::string& what, std::istream& words);
 
@@ -40,6 +42,8 @@ class CornerProgram {
   CUresult feed();
   CUresult retain_release(unsigned int times);
   std::pair<CUresult, unsigned long long> green();
+  std::pair<CUresult, unsigned long long> cancel();
+  CUresult jump_out();
   CUresult feed_once(CUstream stream);
   CUresult start_waiting(CUstream stream);
   std::atomic<std::uint32_t>& word() { return *static_cast<std::atomic<std::uint32_t>*>(host_); }

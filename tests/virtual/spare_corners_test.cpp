@@ -61,5 +61,23 @@ TEST_F(SpareCorners, GreenContextsWork) {
   EXPECT_EQ(program->tell("step"), CUDA_SUCCESS);
 }
 
+// Its unwinder went through our frames, and ended the process.
+TEST_F(SpareCorners, AThreadMayBeCancelledInACall) {
+  const auto program = start_protected();
+  const auto answer = program->ask("corner cancel");
+  EXPECT_EQ(answer.result, CUDA_SUCCESS);
+  EXPECT_EQ(answer.value, 1U);
+  EXPECT_EQ(program->tell("step"), CUDA_SUCCESS);
+}
+
+// It was inside for ever, so nothing moved the program any more.
+TEST_F(SpareCorners, WhoLeavesACallByAJumpIsMoved) {
+  const auto program = start_protected();
+  EXPECT_EQ(program->tell("corner jump_out"), CUDA_SUCCESS);
+  page_->ask_to_leave();
+  EXPECT_EQ((*page_)->flips.load(), 1U) << page_->reason();
+  EXPECT_EQ(program->tell("step"), CUDA_SUCCESS);
+}
+
 }  // namespace
 }  // namespace firebreak::test
