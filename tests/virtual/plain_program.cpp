@@ -270,6 +270,7 @@ class Program {
     if (verb == "pinned") return pinned();
     if (verb == "allocate_free") return allocate_free(words);
     if (verb == "allocate_free_in_order") return {allocate_free_in_order(words)};
+    if (verb == "allocate_too_much") return {allocate_too_much()};
     if (verb == "allocate_many") return {allocate_many(words)};
     if (verb == "check_many") return check_many();
     if (verb == "use_until_the_end") return {use_until_the_end()};
@@ -299,6 +300,11 @@ class Program {
     if (!as_library) return get<PFN_cuModuleLoadData>("cuModuleLoadData")(&module_, code.c_str());
     return get<PFN_cuLibraryLoadData>("cuLibraryLoadData")(&library_of_code_, code.c_str(), nullptr, nullptr,
                                                            0, nullptr, nullptr, 0);
+  }
+
+  CUresult allocate_too_much() {
+    CUdeviceptr memory = 0;
+    return get<PFN_cuMemAlloc_v2>("cuMemAlloc_v2")(&memory, std::size_t{2} << 30);
   }
 
   /// One of its own, besides, which is not used.
@@ -865,7 +871,9 @@ class Program {
 
 int main(int argument_count, char** arguments) {
   std::atexit(&tell_of_end);
-  void* library = argument_count > 1 ? ::dlopen(arguments[1], RTLD_NOW) : nullptr;
+  const char* const shim = std::getenv("FIREBREAK_TEST_SHIM");
+  if (shim != nullptr && argument_count > 1) ::setenv("FIREBREAK_TEST_SHIM_OF", arguments[1], 1);
+  void* library = argument_count > 1 ? ::dlopen(shim != nullptr ? shim : arguments[1], RTLD_NOW) : nullptr;
   if (library == nullptr) return 1;
   Program program(library);
   os::Socket test(os::Fd(3));

@@ -79,5 +79,18 @@ TEST_F(SpareCorners, WhoLeavesACallByAJumpIsMoved) {
   EXPECT_EQ(program->tell("step"), CUDA_SUCCESS);
 }
 
+// We took it for the driver. It asked for the driver's cuInit in ours, and was given ours.
+TEST_F(SpareCorners, ALibraryBetweenTheProgramAndItsDriverIsNotTheDriver) {
+  for (const char* const name : {"a", "b", "anchor"}) start_mps(name);
+  const auto program =
+      start_again("init_without_variables", {{"FIREBREAK_TEST_SHIM", FIREBREAK_SHIM_LIBRARY}});
+  page_.emplace(program->pid());
+  ASSERT_TRUE(page_->is(SpareState::Protected)) << page_->reason();
+  EXPECT_EQ(program->tell("allocate_too_much"), CUDA_ERROR_OPERATING_SYSTEM) << "the library was left out";
+  page_->ask_to_leave();
+  EXPECT_EQ((*page_)->flips.load(), 1U) << page_->reason();
+  EXPECT_EQ(program->tell("step"), CUDA_SUCCESS);
+}
+
 }  // namespace
 }  // namespace firebreak::test
