@@ -55,7 +55,6 @@ thread_local sigjmp_buf jump_to;
 }  // namespace
 
 CornerProgram::~CornerProgram() {
-  is_over_.store(true);
   if (feeding_.joinable()) feeding_.join();
 }
 
@@ -68,8 +67,7 @@ std::pair<CUresult, unsigned long long> CornerProgram::run(const std::string& wh
   if (what == "cancel") return cancel();
   if (what == "jump_out") return {jump_out(), 0};
   if (what == "green") return green();
-  if (what == "feed") return {feed(), 0};
-  if (what == "fed") return {CUDA_SUCCESS, fed_.load()};
+  if (what == "feed_after" && words >> times) return {feed_after(times), 0};
   return {CUDA_ERROR_UNKNOWN, 0};
 }
 
@@ -130,25 +128,19 @@ CUresult CornerProgram::free_twice() {
   return driver_.cuMemFreeAsync(memory, stream);
 }
 
-CUresult CornerProgram::feed_once(CUstream stream) {
-  const CUresult result = start_waiting(stream);
-  std::size_t free_bytes = 0;
-  std::size_t total_bytes = 0;
-  const CUresult asked = first_of(result, driver_.cuMemGetInfo_v2(&free_bytes, &total_bytes));
-  word().store(1);
-  return first_of(asked, driver_.cuStreamSynchronize(stream));
-}
-
-CUresult CornerProgram::feed() {
+CUresult CornerProgram::feed_after(unsigned int calls) {
   CUstream stream = nullptr;
-  const CUresult result = driver_.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
+  CUresult result = driver_.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
+  result = first_of(result, start_waiting(stream));
   if (result != CUDA_SUCCESS) return result;
-  feeding_ = std::thread([this, stream] {
+  feeding_ = std::thread([this, calls] {
     CUresult fed = driver_.cuCtxSetCurrent(context_);
-    while (!is_over_.load() && fed == CUDA_SUCCESS) {
-      fed = feed_once(stream);
-      if (fed == CUDA_SUCCESS) fed_.fetch_add(1);
+    for (unsigned int i = 0; i < calls && fed == CUDA_SUCCESS; ++i) {
+      std::size_t free_bytes = 0;
+      std::size_t total_bytes = 0;
+      fed = driver_.cuMemGetInfo_v2(&free_bytes, &total_bytes);
     }
+    word().store(1);
   });
   return CUDA_SUCCESS;
 }

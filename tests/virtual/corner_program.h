@@ -25,10 +25,7 @@ class CornerProgram {
   /// Does what the first word says, and answers a value where something is asked.
   ///   capture_and_free TIMES  A thread captures so often, and this one allocates and frees meanwhile.
   ///   free_twice              Frees in the order of a stream, and answers what the second time does.
-  ///   feed                    From now on a thread gives the GPU kernels that wait for a word, which it
-  ///   stores
-  ///                           after another call.
-  ///   fed                     How many of these have ended.
+  ///   feed_after CALLS        Has the GPU wait for a word. A thread stores it after so many calls.
   ///   green                   Works in a green context, and answers what it has stored there.
   ///   cancel                  Cancels a thread that is in a call; 1: it has ended of that.
   ///   jump_out                Leaves a call by a jump out of a signal handler.
@@ -39,12 +36,11 @@ class CornerProgram {
   CUresult prepare();
   CUresult capture_and_free(unsigned int times);
   CUresult free_twice();
-  CUresult feed();
+  CUresult feed_after(unsigned int calls);
   CUresult retain_release(unsigned int times);
   std::pair<CUresult, unsigned long long> green();
   std::pair<CUresult, unsigned long long> cancel();
   CUresult jump_out();
-  CUresult feed_once(CUstream stream);
   CUresult start_waiting(CUstream stream);
   std::atomic<std::uint32_t>& word() { return *static_cast<std::atomic<std::uint32_t>*>(host_); }
 
@@ -53,8 +49,6 @@ class CornerProgram {
   CUfunction wait_ = nullptr;
   void* host_ = nullptr;
   std::thread feeding_;
-  std::atomic<bool> is_over_{false};
-  std::atomic<unsigned long long> fed_{0};
 };
 
 }  // namespace firebreak::test
