@@ -10,6 +10,7 @@
 #include <array>
 #include <fstream>
 
+#include "shared/abi/cuda_arrays.h"
 #include "shared/abi/cuda_green_contexts.h"
 
 namespace firebreak::test {
@@ -64,6 +65,10 @@ std::pair<CUresult, unsigned long long> CornerProgram::run(const std::string& wh
   if (const CUresult prepared = prepare(); prepared != CUDA_SUCCESS) return {prepared, 0};
   if (what == "capture_and_free" && words >> times) return {capture_and_free(times), 0};
   if (what == "free_twice") return {free_twice(), 0};
+  if (what == "old_names") return {old_names(), 0};
+  if (what == "set_attributes") return {set_attributes(), 0};
+  if (what == "attributes") return attributes();
+  if (what == "copy_between_contexts") return copy_between_contexts();
   if (what == "cancel") return cancel();
   if (what == "jump_out") return {jump_out(), 0};
   if (what == "green") return green();
@@ -243,6 +248,72 @@ CUresult CornerProgram::jump_out() {
   thread.join();
   word().store(1);
   return first_of(after, driver_.cuCtxSynchronize());
+}
+
+CUresult CornerProgram::old_names() {
+  CUcontext made = nullptr;
+  CUcontext popped = nullptr;
+  CUdeviceptr memory = 0;
+  CUstream stream = nullptr;
+  CUevent event = nullptr;
+  CUresult result = driver_.cuCtxCreate(&made, 0, 0);
+  result = first_of(result, driver_.cuMemAlloc_v2(&memory, 4096));
+  result = first_of(result, driver_.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  result = first_of(result, driver_.cuEventCreate(&event, 0));
+  result = first_of(result, driver_.cuMemsetD32Async(memory, 1, 1024, stream));
+  result = first_of(result, driver_.cuStreamSynchronize(stream));
+  result = first_of(result, driver_.cuEventDestroy(event));
+  result = first_of(result, driver_.cuStreamDestroy(stream));
+  result = first_of(result, driver_.cuCtxPopCurrent(&popped));
+  if (result == CUDA_SUCCESS && popped != made) result = CUDA_ERROR_INVALID_CONTEXT;
+  result = first_of(result, driver_.cuCtxPushCurrent(made));
+  result = first_of(result, driver_.cuCtxDestroy(made));
+  CUcontext now = nullptr;
+  result = first_of(result, driver_.cuCtxGetCurrent(&now));
+  return result == CUDA_SUCCESS && now != context_ ? CUDA_ERROR_INVALID_CONTEXT : result;
+}
+
+namespace {
+
+constexpr unsigned int blocking_waits = 4;  // CU_CTX_SCHED_BLOCKING_SYNC of cuda.h
+constexpr int stream_priority = -3;
+
+}  // namespace
+
+CUresult CornerProgram::set_attributes() {
+  CUstreamAttrValue value{};
+  value.priority = stream_priority;
+  CUresult result = driver_.cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING);
+  result = first_of(result, driver_.cuStreamSetAttribute(stream_, CU_LAUNCH_ATTRIBUTE_PRIORITY, &value));
+  return first_of(result, driver_.cuCtxSetFlags(blocking_waits));
+}
+
+std::pair<CUresult, unsigned long long> CornerProgram::attributes() {
+  CUstreamAttrValue value{};
+  unsigned int flags = 0;
+  CUresult result = driver_.cuStreamGetAttribute(stream_, CU_LAUNCH_ATTRIBUTE_PRIORITY, &value);
+  result = first_of(result, driver_.cuCtxGetFlags(&flags));
+  return {result, 100ULL * flags + static_cast<unsigned int>(-value.priority)};
+}
+
+std::pair<CUresult, unsigned long long> CornerProgram::copy_between_contexts() {
+  CUdeviceptr memory = 0;
+  std::uint32_t copied = 0;
+  CUresult result = driver_.cuMemAlloc_v2(&memory, 4096);
+  result = first_of(result, driver_.cuMemsetD32_v2(memory, 23, 1));
+  CUDA_MEMCPY3D_PEER copy{};
+  copy.srcMemoryType = CU_MEMORYTYPE_DEVICE;
+  copy.srcDevice = memory;
+  copy.srcContext = context_;
+  copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+  copy.dstDevice = memory + 2048;
+  copy.dstContext = context_;
+  copy.WidthInBytes = sizeof copied;
+  copy.Height = 1;
+  copy.Depth = 1;
+  result = first_of(result, driver_.cuMemcpy3DPeer(&copy));
+  result = first_of(result, driver_.cuMemcpyDtoH_v2(&copied, memory + 2048, sizeof copied));
+  return {first_of(result, driver_.cuMemFree_v2(memory)), copied};
 }
 
 }  // namespace firebreak::test

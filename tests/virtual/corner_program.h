@@ -27,6 +27,10 @@ class CornerProgram {
   ///   free_twice              Frees in the order of a stream, and answers what the second time does.
   ///   feed_after CALLS        Has the GPU wait for a word. A thread stores it after so many calls.
   ///   green                   Works in a green context, and answers what it has stored there.
+  ///   old_names               Uses the first versions of functions, whose names have no number.
+  ///   set_attributes          Sets some of a context and of a stream.
+  ///   attributes              What these are now, as one number.
+  ///   copy_between_contexts   Copies a word within the current context, and answers it.
   ///   cancel                  Cancels a thread that is in a call; 1: it has ended of that.
   ///   jump_out                Leaves a call by a jump out of a signal handler.
   ///   retain_release TIMES    Has a primary context so often, and leaves a stream and memory in it.
@@ -41,12 +45,17 @@ class CornerProgram {
   std::pair<CUresult, unsigned long long> green();
   std::pair<CUresult, unsigned long long> cancel();
   CUresult jump_out();
+  CUresult old_names();
+  CUresult set_attributes();
+  std::pair<CUresult, unsigned long long> attributes();
+  std::pair<CUresult, unsigned long long> copy_between_contexts();
   CUresult start_waiting(CUstream stream);
   std::atomic<std::uint32_t>& word() { return *static_cast<std::atomic<std::uint32_t>*>(host_); }
 
   const cuda::Backend driver_;
   CUcontext context_ = nullptr;
   CUfunction wait_ = nullptr;
+  CUstream stream_ = nullptr;  ///< set_attributes() makes it
   void* host_ = nullptr;
   std::thread feeding_;
 };

@@ -88,5 +88,34 @@ TEST_F(SpareCorners, ALibraryBetweenTheProgramAndItsDriverIsNotTheDriver) {
   EXPECT_EQ(program->tell("step"), CUDA_SUCCESS);
 }
 
+// Such a context was made in one instance, and nobody knew of it.
+TEST_F(SpareCorners, FunctionsWithoutANumberAreFollowed) {
+  const auto program = start_protected();
+  EXPECT_EQ(program->tell("corner old_names"), CUDA_SUCCESS);
+  EXPECT_EQ(start_plain("model")->tell("corner old_names"), CUDA_SUCCESS);
+  EXPECT_TRUE(page_->is(SpareState::Protected)) << page_->reason();
+}
+
+TEST_F(SpareCorners, AttributesHoldAfterAMove) {
+  const auto program = start_protected();
+  EXPECT_EQ(program->tell("corner set_attributes"), CUDA_SUCCESS);
+  EXPECT_EQ(program->ask("corner attributes").value, 403U);
+  ASSERT_TRUE(page_->is(SpareState::Protected)) << page_->reason();
+  page_->ask_to_leave();
+  ASSERT_EQ((*page_)->flips.load(), 1U) << page_->reason();
+  EXPECT_EQ(program->ask("corner attributes").value, 403U);
+}
+
+// The program's handle of its primary context is the anchor's.
+TEST_F(SpareCorners, CopiesBetweenContextsAreToldTheInstancesOwn) {
+  const auto program = start_protected();
+  const auto answer = program->ask("corner copy_between_contexts");
+  EXPECT_EQ(answer.result, CUDA_SUCCESS);
+  EXPECT_EQ(answer.value, 23U);
+  page_->ask_to_leave();
+  ASSERT_EQ((*page_)->flips.load(), 1U) << page_->reason();
+  EXPECT_EQ(program->ask("corner copy_between_contexts").value, 23U);
+}
+
 }  // namespace
 }  // namespace firebreak::test

@@ -69,6 +69,21 @@ CUresult cuDevicePrimaryCtxRetain(const OwnCall& call, CUcontext* context, CUdev
   return call.all.own_driver().cuDevicePrimaryCtxRetain(context, device);
 }
 
+/// The functions of CUDA 2 and 3 do what those do that took their place.
+CUresult cuCtxCreate(const OwnCall& call, CUcontext* context, unsigned int flags, CUdevice device) {
+  return own::cuCtxCreate_v2(call, context, flags, device);
+}
+
+CUresult cuCtxDestroy(const OwnCall& call, CUcontext context) { return own::cuCtxDestroy_v2(call, context); }
+
+CUresult cuCtxPushCurrent(const OwnCall& call, CUcontext context) {
+  return own::cuCtxPushCurrent_v2(call, context);
+}
+
+CUresult cuCtxPopCurrent(const OwnCall& call, CUcontext* context) {
+  return own::cuCtxPopCurrent_v2(call, context);
+}
+
 CUresult cuCtxCreate_v2(const OwnCall& call, CUcontext* context, unsigned int flags, CUdevice device) {
   return create(call, context, [=](Making& making) {
     CUcontext made = nullptr;
@@ -246,6 +261,10 @@ CUresult set_current(const OwnCall& call, std::string key, Set set) {
 CUresult cuCtxSetLimit(const OwnCall& call, CUlimit limit, std::size_t value) {
   return set_current(call, "limit" + std::to_string(limit),
                      [=](const cuda::Backend& driver) { return driver.cuCtxSetLimit(limit, value); });
+}
+
+CUresult cuCtxSetFlags(const OwnCall& call, unsigned int flags) {
+  return set_current(call, "flags", [=](const cuda::Backend& driver) { return driver.cuCtxSetFlags(flags); });
 }
 
 CUresult cuCtxSetCacheConfig(const OwnCall& call, CUfunc_cache config) {

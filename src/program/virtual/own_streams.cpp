@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Streams and events end, and what was queued is known to have ended. And what programs are given who look
 /// for the driver's functions by their names.
+#include <array>
+
 #include "program/virtual/calls.h"
 
 namespace firebreak::virtual_driver::own {
@@ -29,6 +31,12 @@ CUresult destroy(const OwnCall& call, Handle handle, Destroy destroy_one) {
 
 }  // namespace
 
+CUresult cuStreamDestroy(const OwnCall& call, CUstream stream) {
+  return own::cuStreamDestroy_v2(call, stream);
+}
+
+CUresult cuEventDestroy(const OwnCall& call, CUevent event) { return own::cuEventDestroy_v2(call, event); }
+
 CUresult cuStreamDestroy_v2(const OwnCall& call, CUstream stream) {
   // What is queued in it may go on.
   if (call.all.work_of(stream).is_under_way()) call.all.give_unknown(call.all.work_of(nullptr, true));
@@ -39,6 +47,47 @@ CUresult cuStreamDestroy_v2(const OwnCall& call, CUstream stream) {
 CUresult cuEventDestroy_v2(const OwnCall& call, CUevent event) {
   return destroy(call, event,
                  [](const cuda::Backend& driver, CUevent own) { return driver.cuEventDestroy_v2(own); });
+}
+
+/// It is set in the next instance, too. A default stream comes with its instance and has no steps.
+CUresult cuStreamSetAttribute(const OwnCall& call, CUstream stream, CUstreamAttrID attribute,
+                              const CUstreamAttrValue* value) {
+  if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (is_special(number_of(stream)) && !call.all.is_plain())
+    call.all.stand_aside("it sets an attribute of a default stream");
+  return call.all.call([&](const Turn& turn) {
+    const auto set = call.which(turn.driver.cuStreamSetAttribute, turn.driver.cuStreamSetAttribute_ptsz);
+    const CUresult result = set(turn.objects.translate(stream, turn.slot), attribute, value);
+    Object* const object = turn.objects.find(Family::Stream, number_of(stream));
+    if (result != CUDA_SUCCESS || object == nullptr) return result;
+    const auto again = [stream, attribute, kept = *value](Making& making) {
+      return making.driver.cuStreamSetAttribute(making.in(stream), attribute, &kept);
+    };
+    Object::Step step{"attribute" + std::to_string(attribute), again, current_context(),
+                      std::string(value->pad, sizeof value->pad)};
+    if (turn.objects.add_step(*object, turn.slot, std::move(step))) call.all.something_new();
+    return result;
+  });
+}
+
+CUresult cuStreamCopyAttributes(const OwnCall& call, CUstream destination, CUstream source) {
+  constexpr std::array of_streams{CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW,
+                                  CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY, CU_LAUNCH_ATTRIBUTE_PRIORITY,
+                                  CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP,
+                                  CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN};
+  const CUresult copied = call.all.call([&](const Turn& turn) {
+    return turn.driver.cuStreamCopyAttributes(turn.objects.translate(destination, turn.slot),
+                                              turn.objects.translate(source, turn.slot));
+  });
+  for (const CUstreamAttrID attribute : of_streams) {
+    CUstreamAttrValue value{};
+    const CUresult known = call.all.call([&](const Turn& turn) {
+      return turn.driver.cuStreamGetAttribute(turn.objects.translate(source, turn.slot), attribute, &value);
+    });
+    if (copied == CUDA_SUCCESS && known == CUDA_SUCCESS)
+      (void)own::cuStreamSetAttribute(call, destination, attribute, &value);
+  }
+  return copied;
 }
 
 CUresult cuStreamSynchronize(const OwnCall& call, CUstream stream) {
