@@ -117,5 +117,19 @@ TEST_F(SpareCorners, CopiesBetweenContextsAreToldTheInstancesOwn) {
   EXPECT_EQ(program->ask("corner copy_between_contexts").value, 23U);
 }
 
+// The keeper was inside a copy of the driver whose static data had gone.
+TEST_F(SpareCorners, AProgramMayEndWhileItsSpareIsFilled) {
+  for (const char* const name : {"a", "b", "anchor"}) start_mps(name);
+  constexpr int rounds = 12;
+  for (int round = 0; round < rounds; ++round) {
+    const auto program = start_again("init_without_variables");
+    for (int step = 0; step < 4 * round; ++step) EXPECT_EQ(program->tell("step"), CUDA_SUCCESS);
+    program->send("exit");
+    const auto ended = program->wait_for_end();
+    ASSERT_TRUE(ended) << round;
+    EXPECT_TRUE(ended->clean()) << round;
+  }
+}
+
 }  // namespace
 }  // namespace firebreak::test
