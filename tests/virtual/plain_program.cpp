@@ -270,6 +270,8 @@ class Program {
     if (verb == "pinned") return pinned();
     if (verb == "allocate_free") return allocate_free(words);
     if (verb == "allocate_free_in_order") return {allocate_free_in_order(words)};
+    if (verb == "ask_for_newer") return ask_for_newer();
+    if (verb == "use_newer") return use_newer();
     if (verb == "allocate_too_much") return {allocate_too_much()};
     if (verb == "allocate_many") return {allocate_many(words)};
     if (verb == "check_many") return check_many();
@@ -300,6 +302,25 @@ class Program {
     if (!as_library) return get<PFN_cuModuleLoadData>("cuModuleLoadData")(&module_, code.c_str());
     return get<PFN_cuLibraryLoadData>("cuLibraryLoadData")(&library_of_code_, code.c_str(), nullptr, nullptr,
                                                            0, nullptr, nullptr, 0);
+  }
+
+  /// 1: there is such a function, with parameters that no header of ours has.
+  Answer ask_for_newer() {
+    constexpr int version = 13020;
+    CUdriverProcAddressQueryResult found = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+    void* function = nullptr;
+    const CUresult result =
+        get<PFN_cuGetProcAddress_v2>("cuGetProcAddress_v2")("cuMemGetInfo", &function, version, 0, &found);
+    newer_ = reinterpret_cast<NewerMemoryInfo>(function);
+    return {result, found == CU_GET_PROC_ADDRESS_SUCCESS && function != nullptr ? 1ULL : 0ULL};
+  }
+
+  Answer use_newer() {
+    std::size_t free_bytes = 0;
+    std::size_t total_bytes = 0;
+    int devices = 0;
+    const CUresult result = newer_(&free_bytes, &total_bytes, &devices);
+    return {result, static_cast<unsigned long long>(devices)};
   }
 
   CUresult allocate_too_much() {
@@ -864,6 +885,8 @@ class Program {
   std::optional<test::MappingProgram> mappings_;
   std::optional<test::RedoProgram> redo_;
   std::optional<test::CornerProgram> corners_;
+  using NewerMemoryInfo = CUresult (*)(std::size_t*, std::size_t*, int*);
+  NewerMemoryInfo newer_ = nullptr;
   void* host_ = nullptr;
 };
 

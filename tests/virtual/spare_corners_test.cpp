@@ -131,5 +131,26 @@ TEST_F(SpareCorners, AProgramMayEndWhileItsSpareIsFilled) {
   }
 }
 
+// It got one of ours with the parameters of an older version.
+TEST_F(SpareCorners, AFunctionThatIsNewerThanAllThatAreKnownIsTheDriversOwn) {
+  for (const char* const name : {"a", "b", "anchor"}) start_mps(name);
+  const auto program = start_again("ask_for_newer");
+  EXPECT_EQ(program->tell("init_without_variables"), CUDA_SUCCESS);
+  const auto answer = program->ask("use_newer");
+  EXPECT_EQ(answer.result, CUDA_SUCCESS);
+  EXPECT_EQ(answer.value, 1U);
+  page_.emplace(program->pid());
+  EXPECT_TRUE(page_->is(SpareState::Unprotected));
+  EXPECT_THAT(page_->reason(), testing::HasSubstr("cuMemGetInfo"));
+}
+
+TEST_F(SpareCorners, ThereIsNoNewerFunctionOnceThereIsASpare) {
+  const auto program = start_protected();
+  const auto answer = program->ask("ask_for_newer");
+  EXPECT_EQ(answer.result, CUDA_SUCCESS);
+  EXPECT_EQ(answer.value, 0U);
+  EXPECT_TRUE(page_->is(SpareState::Protected)) << page_->reason();
+}
+
 }  // namespace
 }  // namespace firebreak::test

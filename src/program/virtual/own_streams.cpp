@@ -4,6 +4,7 @@
 #include <array>
 
 #include "program/virtual/calls.h"
+#include "program/virtual/newer_functions.h"
 
 namespace firebreak::virtual_driver::own {
 namespace {
@@ -149,29 +150,49 @@ CUresult cuMemcpyHtoD_v2(const OwnCall& call, CUdeviceptr address, const void* h
 
 namespace {
 
-CUresult replaced(CUresult result, const char* symbol, void** function, int cuda_version,
-                  std::uint64_t flags) {
-  if (result != CUDA_SUCCESS || symbol == nullptr || function == nullptr || *function == nullptr)
-    return result;
+/// What the driver has for that name at an older version.
+void* at_version(const OwnCall& call, const char* symbol, int cuda_version, std::uint64_t flags) {
+  void* function = nullptr;
+  const CUresult result = call.all.own_driver().cuGetProcAddress(symbol, &function, cuda_version, flags);
+  return result == CUDA_SUCCESS ? function : nullptr;
+}
+
+/// Puts ours in the place of what the driver has answered. False: ours is not to be had, and the driver's own
+/// would not reach the instance that works.
+bool replace(const OwnCall& call, const char* symbol, void** function, int cuda_version,
+             std::uint64_t flags) {
+  if (symbol == nullptr || function == nullptr || *function == nullptr) return true;
+  const auto ask = [&](int version) { return at_version(call, symbol, version, flags); };
+  if (is_newer_than_known(symbol, cuda_version, *function, ask)) {
+    if (call.all.goes_without_spare(symbol)) return true;
+    *function = nullptr;
+    return false;
+  }
   void* const ours = stub_of_entry_point(symbol, cuda_version, flags);
   if (ours == nullptr && trace() == Trace::Calls)
     std::fprintf(stderr, "firebreak: %s is not known here\n", symbol);
   if (ours != nullptr) *function = ours;
-  return result;
+  return true;
 }
 
 }  // namespace
 
 CUresult cuGetProcAddress(const OwnCall& call, const char* symbol, void** function, int cuda_version,
                           std::uint64_t flags) {
-  return replaced(call.all.own_driver().cuGetProcAddress(symbol, function, cuda_version, flags), symbol,
-                  function, cuda_version, flags);
+  const CUresult result = call.all.own_driver().cuGetProcAddress(symbol, function, cuda_version, flags);
+  if (result != CUDA_SUCCESS || replace(call, symbol, function, cuda_version, flags)) return result;
+  return CUDA_ERROR_NOT_FOUND;
 }
 
+/// Who asks in this way takes a missing name for an answer.
 CUresult cuGetProcAddress_v2(const OwnCall& call, const char* symbol, void** function, int cuda_version,
                              std::uint64_t flags, CUdriverProcAddressQueryResult* found) {
-  return replaced(call.all.own_driver().cuGetProcAddress_v2(symbol, function, cuda_version, flags, found),
-                  symbol, function, cuda_version, flags);
+  const CUresult result =
+      call.all.own_driver().cuGetProcAddress_v2(symbol, function, cuda_version, flags, found);
+  if (result != CUDA_SUCCESS || replace(call, symbol, function, cuda_version, flags)) return result;
+  if (found == nullptr) return CUDA_ERROR_NOT_FOUND;
+  *found = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+  return CUDA_SUCCESS;
 }
 
 }  // namespace firebreak::virtual_driver::own

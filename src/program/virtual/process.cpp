@@ -228,6 +228,13 @@ CUresult VirtualProcess::initialise_anchor(unsigned int flags) {
   return result;
 }
 
+bool VirtualProcess::goes_without_spare(const std::string& function) {
+  const std::lock_guard lock(starting_);
+  if (!std::exchange(has_tried_, true))
+    tell(abi::SpareState::Unprotected, "it uses " + function + ", which is newer than what is known here");
+  return is_plain();
+}
+
 /// The working instance comes up first. Where none does, the program's own driver is the only one, and gets
 /// all that the program may have. Else it is the anchor: it does no work, and a driver keeps memory for each
 /// SM that it may use, so it gets few of them.

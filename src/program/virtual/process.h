@@ -210,6 +210,9 @@ class VirtualProcess {
   /// Whether a context is one that the program has. The CUDA runtime gets the primary one by ways of its own:
   /// the first that we do not know, and that the anchor takes, is that.
   bool has_context(CUcontext context);
+  /// The program asks for a function that is newer than all that are known here. True: it may have the
+  /// driver's own, since that is the only one, and stays so.
+  bool goes_without_spare(const std::string& function);
   /// The program uses what we cannot move: it goes on, unprotected. `why` is a literal.
   void stand_aside(const char* why);
   /// The same, and what it was: a name in the program's code.
@@ -387,8 +390,8 @@ class VirtualProcess {
   std::vector<const Instance*> there_;                ///< of these, those that have a context
   std::atomic<const Instance*> active_{nullptr};
   std::atomic<const Instance*> spare_{nullptr};
-  std::vector<const Instance*> left_;     ///< to be thrown away; of flipping_
-  bool are_left_in_use_ = false;          ///< some of those, by calls under way; likewise
+  std::vector<const Instance*> left_;   ///< to be thrown away; of flipping_
+  bool are_left_in_use_ = false;        ///< some of those, by calls under way; likewise
   std::vector<Instance*> spent_;        ///< thrown away; of instances_mutex_
   std::vector<Instance*> still_there_;  ///< to be thrown away once more; likewise
   std::vector<Slot> free_slots_;        ///< likewise
@@ -410,7 +413,8 @@ class VirtualProcess {
   int tries_ = 0;  ///< to leave, as asked; of the keeper alone
   /// Before that nobody tries again: the program has to get through the gate.
   std::chrono::steady_clock::time_point next_try_{};
-  std::array<bool, slots_max> is_end_known_{};  ///< somebody runs what its copies want done at the end; of starting_
+  std::array<bool, slots_max>
+      is_end_known_{};  ///< somebody runs what its copies want done at the end; of starting_
   std::mutex hosts_mutex_;
   std::map<const void*, os::Mapping> hosts_;
   os::Fd page_memory_;
