@@ -400,6 +400,8 @@ class VirtualProcess {
   Work thread_streams_work_;
   Work no_work_;  ///< of streams that are not followed: the program is aside then
   std::atomic<std::uintptr_t> primary_seen_{0};
+  /// So often the program still has it, besides what the CUDA runtime has by ways of its own; of starting_.
+  std::int64_t primary_retains_ = 0;
   std::atomic<bool> program_ends_{false};
   News news_;
   std::atomic<bool> is_keeping_{false};                 ///< the keeper may be inside a driver

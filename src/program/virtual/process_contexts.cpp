@@ -29,6 +29,7 @@ CUresult VirtualProcess::retain_primary(CUcontext* context) {
     *context = reinterpret_cast<CUcontext>(primary_seen_.load());
     result = CUDA_SUCCESS;
   }
+  if (result == CUDA_SUCCESS) ++primary_retains_;
   if (result == CUDA_SUCCESS) know_primary(*context);
   if (result == CUDA_SUCCESS && is_first) note_cost(page_->own_driver_mib, free_before);
   return result;
@@ -62,7 +63,8 @@ CUresult VirtualProcess::begin_primary_again(const Instance& working) {
 CUresult VirtualProcess::release_primary() {
   const std::lock_guard starting(starting_);
   const CUresult result = own_driver_.cuDevicePrimaryCtxRelease_v2(0);
-  if (result != CUDA_SUCCESS || is_plain() || primary_seen_.load() == 0) return result;
+  if (result == CUDA_SUCCESS) --primary_retains_;
+  if (result != CUDA_SUCCESS || is_plain() || primary_seen_.load() == 0 || primary_retains_ > 0) return result;
   unsigned int flags = 0;
   int is_there = 1;
   const CUresult asked = own_driver_.cuDevicePrimaryCtxGetState(0, &flags, &is_there);
