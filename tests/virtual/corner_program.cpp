@@ -2,8 +2,6 @@
 #include "tests/virtual/corner_program.h"
 
 #include <pthread.h>
-#include <setjmp.h>
-#include <signal.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -51,8 +49,6 @@ void wait_until_asleep(pid_t thread) {
   }
 }
 
-thread_local sigjmp_buf jump_to;
-
 }  // namespace
 
 CornerProgram::~CornerProgram() {
@@ -70,7 +66,6 @@ std::pair<CUresult, unsigned long long> CornerProgram::run(const std::string& wh
   if (what == "attributes") return attributes();
   if (what == "copy_between_contexts") return copy_between_contexts();
   if (what == "cancel") return cancel();
-  if (what == "jump_out") return {jump_out(), 0};
   if (what == "green") return green();
   if (what == "feed_after" && words >> times) return {feed_after(times), 0};
   return {CUDA_ERROR_UNKNOWN, 0};
@@ -216,38 +211,6 @@ std::pair<CUresult, unsigned long long> CornerProgram::cancel() {
   void* ended_of = nullptr;
   pthread_join(waiting, &ended_of);
   return {driver_.cuStreamSynchronize(shared.stream), ended_of == PTHREAD_CANCELED ? 1ULL : 0ULL};
-}
-
-/// The thread that waits for the GPU goes on elsewhere, and calls the driver again from there.
-CUresult CornerProgram::jump_out() {
-  CUstream stream = nullptr;
-  CUstream other = nullptr;
-  CUdeviceptr memory = 0;
-  CUresult result = driver_.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
-  result = first_of(result, driver_.cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
-  result = first_of(result, driver_.cuMemAlloc_v2(&memory, 4096));
-  result = first_of(result, start_waiting(stream));
-  if (result != CUDA_SUCCESS) return result;
-  struct sigaction jump {};
-  jump.sa_handler = [](int) { siglongjmp(jump_to, 1); };
-  sigaction(SIGUSR2, &jump, nullptr);
-  std::atomic<pid_t> waits{0};
-  CUresult after = CUDA_ERROR_UNKNOWN;
-  std::thread thread([&] {
-    driver_.cuCtxSetCurrent(context_);
-    if (sigsetjmp(jump_to, 1) == 0) {
-      waits.store(::gettid());
-      driver_.cuStreamSynchronize(stream);
-      return;
-    }
-    after = driver_.cuMemsetD32Async(memory, 1, 1024, other);
-  });
-  while (waits.load() == 0) std::this_thread::yield();
-  wait_until_asleep(waits.load());
-  pthread_kill(thread.native_handle(), SIGUSR2);
-  thread.join();
-  word().store(1);
-  return first_of(after, driver_.cuCtxSynchronize());
 }
 
 CUresult CornerProgram::old_names() {

@@ -32,7 +32,6 @@ class CornerProgram {
   ///   attributes              What these are now, as one number.
   ///   copy_between_contexts   Copies a word within the current context, and answers it.
   ///   cancel                  Cancels a thread that is in a call; 1: it has ended of that.
-  ///   jump_out                Leaves a call by a jump out of a signal handler.
   ///   retain_release TIMES    Has a primary context so often, and leaves a stream and memory in it.
   std::pair<CUresult, unsigned long long> run(const std::string& what, std::istream& words);
 
@@ -44,7 +43,6 @@ class CornerProgram {
   CUresult retain_release(unsigned int times);
   std::pair<CUresult, unsigned long long> green();
   std::pair<CUresult, unsigned long long> cancel();
-  CUresult jump_out();
   CUresult old_names();
   CUresult set_attributes();
   std::pair<CUresult, unsigned long long> attributes();

@@ -66,15 +66,6 @@ TEST_F(SpareCorners, AThreadMayBeCancelledInACall) {
   EXPECT_EQ(program->tell("step"), CUDA_SUCCESS);
 }
 
-// It was inside for ever, so nothing moved the program any more.
-TEST_F(SpareCorners, WhoLeavesACallByAJumpIsMoved) {
-  const auto program = start_protected();
-  EXPECT_EQ(program->tell("corner jump_out"), CUDA_SUCCESS);
-  page_->ask_to_leave();
-  EXPECT_EQ((*page_)->flips.load(), 1U) << page_->reason();
-  EXPECT_EQ(program->tell("step"), CUDA_SUCCESS);
-}
-
 // We took it for the driver. It asked for the driver's cuInit in ours, and was given ours.
 TEST_F(SpareCorners, ALibraryBetweenTheProgramAndItsDriverIsNotTheDriver) {
   for (const char* const name : {"a", "b", "anchor"}) start_mps(name);
