@@ -118,7 +118,7 @@ TEST_F(SpareCorners, AProgramMayEndWhileItsSpareIsFilled) {
     program->send("exit");
     const auto ended = program->wait_for_end();
     ASSERT_TRUE(ended) << round;
-    EXPECT_TRUE(ended->clean()) << round;
+    EXPECT_TRUE(ended->clean()) << round << ": code " << ended->exit_code << ", signal " << ended->signal;
   }
 }
 
