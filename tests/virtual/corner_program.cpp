@@ -57,6 +57,10 @@ CornerProgram::~CornerProgram() {
 
 std::pair<CUresult, unsigned long long> CornerProgram::run(const std::string& what, std::istream& words) {
   unsigned int times = 0;
+  if (what == "init") return {driver_.cuInit(0), 0};
+  if (what == "ask_for_newer") return ask_for_newer();
+  if (what == "use_newer") return use_newer();
+  if (what == "allocate_too_much") return {allocate_too_much(), 0};
   if (what == "retain_release" && words >> times) return {retain_release(times), 0};
   if (const CUresult prepared = prepare(); prepared != CUDA_SUCCESS) return {prepared, 0};
   if (what == "capture_and_free" && words >> times) return {capture_and_free(times), 0};
@@ -115,6 +119,28 @@ CUresult CornerProgram::capture_and_free(unsigned int times) {
   }
   capturing.join();
   return first_of(captured, freed);
+}
+
+std::pair<CUresult, unsigned long long> CornerProgram::ask_for_newer() {
+  constexpr int version = 13020;
+  CUdriverProcAddressQueryResult found = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+  void* function = nullptr;
+  const CUresult result = driver_.cuGetProcAddress_v2("cuMemGetInfo", &function, version, 0, &found);
+  newer_ = reinterpret_cast<NewerMemoryInfo>(function);
+  return {result, found == CU_GET_PROC_ADDRESS_SUCCESS && function != nullptr ? 1ULL : 0ULL};
+}
+
+std::pair<CUresult, unsigned long long> CornerProgram::use_newer() {
+  std::size_t free_bytes = 0;
+  std::size_t total_bytes = 0;
+  int devices = 0;
+  const CUresult result = newer_(&free_bytes, &total_bytes, &devices);
+  return {result, static_cast<unsigned long long>(devices)};
+}
+
+CUresult CornerProgram::allocate_too_much() {
+  CUdeviceptr memory = 0;
+  return driver_.cuMemAlloc_v2(&memory, std::size_t{2} << 30);
 }
 
 CUresult CornerProgram::free_twice() {

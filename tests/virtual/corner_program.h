@@ -14,7 +14,7 @@
 
 namespace firebreak::test {
 
-/// It needs the calling thread's current context.
+/// All but `init` and what is asked for by name needs the calling thread's current context.
 class CornerProgram {
  public:
   explicit CornerProgram(const cuda::Backend& driver) : driver_(driver) {}
@@ -23,6 +23,10 @@ class CornerProgram {
   ~CornerProgram();
 
   /// Does what the first word says, and answers a value where something is asked.
+  ///   init                    Makes nothing besides.
+  ///   ask_for_newer           1: there is such a function, with parameters that no header of ours has.
+  ///   use_newer               How many devices that says.
+  ///   allocate_too_much       More than the library between allows, where there is one.
   ///   capture_and_free TIMES  A thread captures so often, and this one allocates and frees meanwhile.
   ///   free_twice              Frees in the order of a stream, and answers what the second time does.
   ///   feed_after CALLS        Has the GPU wait for a word. A thread stores it after so many calls.
@@ -37,6 +41,9 @@ class CornerProgram {
 
  private:
   CUresult prepare();
+  std::pair<CUresult, unsigned long long> ask_for_newer();
+  std::pair<CUresult, unsigned long long> use_newer();
+  CUresult allocate_too_much();
   CUresult capture_and_free(unsigned int times);
   CUresult free_twice();
   CUresult feed_after(unsigned int calls);
@@ -52,6 +59,8 @@ class CornerProgram {
 
   const cuda::Backend driver_;
   CUcontext context_ = nullptr;
+  using NewerMemoryInfo = CUresult (*)(std::size_t*, std::size_t*, int*);
+  NewerMemoryInfo newer_ = nullptr;
   CUfunction wait_ = nullptr;
   CUstream stream_ = nullptr;  ///< set_attributes() makes it
   void* host_ = nullptr;

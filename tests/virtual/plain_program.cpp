@@ -220,7 +220,6 @@ class Program {
     if (verb == "init") return {init(ptx)};
     if (verb == "init_without_variables") return {init(without_variables())};
     if (verb == "init_fat_binary") return {init(fat_binary(ptx))};
-    if (verb == "init_alone") return {get<PFN_cuInit>("cuInit")(0)};
     if (verb == "init_library") return {init(fat_binary(ptx), true)};
     if (verb == "init_library_of_two") return {init(fat_binary(ptx, {70, 80}), true)};
     if (verb == "init_allocating") return {init(fat_binary(std::string(ptx) + allocating))};
@@ -270,9 +269,6 @@ class Program {
     if (verb == "pinned") return pinned();
     if (verb == "allocate_free") return allocate_free(words);
     if (verb == "allocate_free_in_order") return {allocate_free_in_order(words)};
-    if (verb == "ask_for_newer") return ask_for_newer();
-    if (verb == "use_newer") return use_newer();
-    if (verb == "allocate_too_much") return {allocate_too_much()};
     if (verb == "allocate_many") return {allocate_many(words)};
     if (verb == "check_many") return check_many();
     if (verb == "use_until_the_end") return {use_until_the_end()};
@@ -302,30 +298,6 @@ class Program {
     if (!as_library) return get<PFN_cuModuleLoadData>("cuModuleLoadData")(&module_, code.c_str());
     return get<PFN_cuLibraryLoadData>("cuLibraryLoadData")(&library_of_code_, code.c_str(), nullptr, nullptr,
                                                            0, nullptr, nullptr, 0);
-  }
-
-  /// 1: there is such a function, with parameters that no header of ours has.
-  Answer ask_for_newer() {
-    constexpr int version = 13020;
-    CUdriverProcAddressQueryResult found = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
-    void* function = nullptr;
-    const CUresult result =
-        get<PFN_cuGetProcAddress_v2>("cuGetProcAddress_v2")("cuMemGetInfo", &function, version, 0, &found);
-    newer_ = reinterpret_cast<NewerMemoryInfo>(function);
-    return {result, found == CU_GET_PROC_ADDRESS_SUCCESS && function != nullptr ? 1ULL : 0ULL};
-  }
-
-  Answer use_newer() {
-    std::size_t free_bytes = 0;
-    std::size_t total_bytes = 0;
-    int devices = 0;
-    const CUresult result = newer_(&free_bytes, &total_bytes, &devices);
-    return {result, static_cast<unsigned long long>(devices)};
-  }
-
-  CUresult allocate_too_much() {
-    CUdeviceptr memory = 0;
-    return get<PFN_cuMemAlloc_v2>("cuMemAlloc_v2")(&memory, std::size_t{2} << 30);
   }
 
   /// One of its own, besides, which is not used.
@@ -885,8 +857,6 @@ class Program {
   std::optional<test::MappingProgram> mappings_;
   std::optional<test::RedoProgram> redo_;
   std::optional<test::CornerProgram> corners_;
-  using NewerMemoryInfo = CUresult (*)(std::size_t*, std::size_t*, int*);
-  NewerMemoryInfo newer_ = nullptr;
   void* host_ = nullptr;
 };
 

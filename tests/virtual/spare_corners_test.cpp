@@ -42,7 +42,7 @@ TEST_F(SpareCorners, WhoseGpuWaitsForItsNextCallIsMovedAtOnce) {
 
 // All of it stayed, until there was no memory.
 TEST_F(SpareCorners, APrimaryContextThatIsGivenBackTakesItsMemoryAlong) {
-  const auto program = start_with_spare("init_alone");
+  const auto program = start_with_spare("corner init");
   EXPECT_EQ(program->tell("corner retain_release 200"), CUDA_SUCCESS);
 }
 
@@ -73,7 +73,8 @@ TEST_F(SpareCorners, ALibraryBetweenTheProgramAndItsDriverIsNotTheDriver) {
       start_again("init_without_variables", {{"FIREBREAK_TEST_SHIM", FIREBREAK_SHIM_LIBRARY}});
   page_.emplace(program->pid());
   ASSERT_TRUE(page_->is(SpareState::Protected)) << page_->reason();
-  EXPECT_EQ(program->tell("allocate_too_much"), CUDA_ERROR_OPERATING_SYSTEM) << "the library was left out";
+  EXPECT_EQ(program->tell("corner allocate_too_much"), CUDA_ERROR_OPERATING_SYSTEM)
+      << "the library was left out";
   page_->ask_to_leave();
   EXPECT_EQ((*page_)->flips.load(), 1U) << page_->reason();
   EXPECT_EQ(program->tell("step"), CUDA_SUCCESS);
@@ -125,9 +126,9 @@ TEST_F(SpareCorners, AProgramMayEndWhileItsSpareIsFilled) {
 // It got one of ours with the parameters of an older version.
 TEST_F(SpareCorners, AFunctionThatIsNewerThanAllThatAreKnownIsTheDriversOwn) {
   for (const char* const name : {"a", "b", "anchor"}) start_mps(name);
-  const auto program = start_again("ask_for_newer");
+  const auto program = start_again("corner ask_for_newer");
   EXPECT_EQ(program->tell("init_without_variables"), CUDA_SUCCESS);
-  const auto answer = program->ask("use_newer");
+  const auto answer = program->ask("corner use_newer");
   EXPECT_EQ(answer.result, CUDA_SUCCESS);
   EXPECT_EQ(answer.value, 1U);
   page_.emplace(program->pid());
@@ -137,7 +138,7 @@ TEST_F(SpareCorners, AFunctionThatIsNewerThanAllThatAreKnownIsTheDriversOwn) {
 
 TEST_F(SpareCorners, ThereIsNoNewerFunctionOnceThereIsASpare) {
   const auto program = start_protected();
-  const auto answer = program->ask("ask_for_newer");
+  const auto answer = program->ask("corner ask_for_newer");
   EXPECT_EQ(answer.result, CUDA_SUCCESS);
   EXPECT_EQ(answer.value, 0U);
   EXPECT_TRUE(page_->is(SpareState::Protected)) << page_->reason();

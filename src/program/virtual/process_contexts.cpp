@@ -64,7 +64,8 @@ CUresult VirtualProcess::release_primary() {
   const std::lock_guard starting(starting_);
   const CUresult result = own_driver_.cuDevicePrimaryCtxRelease_v2(0);
   if (result == CUDA_SUCCESS) --primary_retains_;
-  if (result != CUDA_SUCCESS || is_plain() || primary_seen_.load() == 0 || primary_retains_ > 0) return result;
+  if (result != CUDA_SUCCESS || is_plain() || primary_seen_.load() == 0 || primary_retains_ > 0)
+    return result;
   unsigned int flags = 0;
   int is_there = 1;
   const CUresult asked = own_driver_.cuDevicePrimaryCtxGetState(0, &flags, &is_there);
