@@ -12,17 +12,6 @@
 namespace firebreak::virtual_driver::own {
 namespace {
 
-/// Asks without waiting. A stream that a thread has for itself is not asked.
-bool are_streams_idle(const Turn& turn) {
-  bool are_idle = turn.driver.cuStreamQuery(nullptr) != CUDA_ERROR_NOT_READY;
-  turn.objects.for_each(Family::Stream, [&](Object& stream) {
-    const std::uintptr_t own = stream.in[turn.slot].load();
-    if (!are_idle || own == 0 || stream.is_gone.load()) return;
-    are_idle = turn.driver.cuStreamQuery(reinterpret_cast<CUstream>(own)) != CUDA_ERROR_NOT_READY;
-  });
-  return are_idle;
-}
-
 CUresult wait_for_everything(const OwnCall& call, const Turn& turn) {
   const auto wait_on = [&] { return turn.driver.cuCtxSynchronize(); };
   return call.all.has_one_context() ? call.all.wait_for_all(wait_on) : wait_on();
@@ -37,7 +26,7 @@ std::optional<CUresult> wait_for_users(const OwnCall& call, const Turn& turn) {
   for (std::chrono::microseconds pause(5);; pause = std::min(2 * pause, longest_pause)) {
     std::optional<CUresult> result;
     const bool is_free = graphs.between_captures([&] {
-      if (graphs.has_ever_captured() && !are_streams_idle(turn)) return;
+      if (graphs.has_ever_captured() && !call.all.are_streams_idle(turn.instance)) return;
       result = wait_for_everything(call, turn);
     });
     if (result || !is_free) return result;
@@ -127,7 +116,7 @@ CUresult allocate(const OwnCall& call, const Turn& turn, std::size_t size_bytes,
 void take_up_put_off(const OwnCall& call, const Turn& turn) {
   if (!call.all.later_frees().wants_wait()) return;
   (void)call.all.graphs().between_captures([&] {
-    if (!are_streams_idle(turn) || wait_for_everything(call, turn) != CUDA_SUCCESS) return;
+    if (!call.all.are_streams_idle(turn.instance) || wait_for_everything(call, turn) != CUDA_SUCCESS) return;
     call.all.later_frees().take_up(call.all.memory(), turn.instance, true);
   });
 }

@@ -224,6 +224,9 @@ class VirtualProcess {
     wake_keeper();
   }
 
+  /// Asks without waiting, in the current context. A stream that a thread has for itself is not asked. No
+  /// stream may be captured: asking ends that.
+  bool are_streams_idle(const Instance& instance);
   /// Who waits for the current context has waited for everything.
   bool has_one_context();
   /// What is queued in a stream; of default streams, in the one for all threads, or in those of all threads.
@@ -299,7 +302,7 @@ class VirtualProcess {
   static void end_all(const std::vector<std::pair<Work*, std::uint64_t>>& queued);
   enum class Waited { AllDone, TooLong, Failed };
   Waited synchronize(const Instance& instance, Nanoseconds longest);
-  std::optional<Nanoseconds> patience_at_gate(const Instance& from);
+  Nanoseconds patience_at_gate(const Instance& from);
   void try_later();
   enum class Completed : std::uint8_t { Yes, No, NotFromTheDead };
   Completed complete(const Instance& instance);
