@@ -19,6 +19,7 @@
 #include "ground/os/socket.h"
 #include "shared/abi/cuda_driver_functions.h"
 #include "shared/abi/cuda_tables.h"
+#include "tests/virtual/corner_program.h"
 #include "tests/virtual/graph_program.h"
 #include "tests/virtual/mapping_program.h"
 #include "tests/virtual/random_program.h"
@@ -282,6 +283,7 @@ class Program {
     if (verb.starts_with("graph_")) return run_graph(verb, words);
     if (verb == "vmm") return run_mapping(words);
     if (verb == "redo") return run_redo(words);
+    if (verb == "corner") return run_corner(words);
     return {CUDA_ERROR_UNKNOWN};
   }
 
@@ -779,6 +781,17 @@ class Program {
     return {result, value};
   }
 
+  Answer run_corner(std::istream& words) {
+    std::string what;
+    words >> what;
+    if (!corners_) {
+      corners_.emplace(cuda::Backend::from(
+          library_, [](void* library, const char* symbol) { return ::dlsym(library, symbol); }));
+    }
+    const auto [result, value] = corners_->run(what, words);
+    return {result, value};
+  }
+
   Answer run_graph(const std::string& verb, std::istream& words) {
     std::string what;
     words >> what;
@@ -843,6 +856,7 @@ class Program {
   std::optional<test::GraphProgram> graphs_;
   std::optional<test::MappingProgram> mappings_;
   std::optional<test::RedoProgram> redo_;
+  std::optional<test::CornerProgram> corners_;
   void* host_ = nullptr;
 };
 
@@ -850,7 +864,9 @@ class Program {
 
 int main(int argument_count, char** arguments) {
   std::atexit(&tell_of_end);
-  void* library = argument_count > 1 ? ::dlopen(arguments[1], RTLD_NOW) : nullptr;
+  const char* const shim = std::getenv("FIREBREAK_TEST_SHIM");
+  if (shim != nullptr && argument_count > 1) ::setenv("FIREBREAK_TEST_SHIM_OF", arguments[1], 1);
+  void* library = argument_count > 1 ? ::dlopen(shim != nullptr ? shim : arguments[1], RTLD_NOW) : nullptr;
   if (library == nullptr) return 1;
   Program program(library);
   os::Socket test(os::Fd(3));

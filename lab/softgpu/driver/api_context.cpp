@@ -164,6 +164,13 @@ CUresult cuCtxPopCurrent_v2(CUcontext* context) {
   });
 }
 
+CUresult cuCtxCreate(CUcontext* context, unsigned int flags, CUdevice device) {
+  return cuCtxCreate_v2(context, flags, device);
+}
+CUresult cuCtxDestroy(CUcontext context) { return cuCtxDestroy_v2(context); }
+CUresult cuCtxPushCurrent(CUcontext context) { return cuCtxPushCurrent_v2(context); }
+CUresult cuCtxPopCurrent(CUcontext* context) { return cuCtxPopCurrent_v2(context); }
+
 CUresult cuCtxSetCurrent(CUcontext context) {
   return with_process([&](Process& process) {
     if (context != nullptr && !process.contexts().find(context)) return CUDA_ERROR_INVALID_CONTEXT;
@@ -195,6 +202,14 @@ CUresult cuCtxGetFlags(unsigned int* flags) {
   return with_context([&](Process&, Context& context) {
     if (flags == nullptr) return CUDA_ERROR_INVALID_VALUE;
     *flags = context.flags();
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuCtxSetFlags(unsigned int flags) {
+  return with_context([&](Process&, Context& context) {
+    if ((flags & ~unsigned{CU_CTX_FLAGS_MASK}) != 0) return CUDA_ERROR_INVALID_VALUE;
+    context.set_flags(flags);
     return CUDA_SUCCESS;
   });
 }

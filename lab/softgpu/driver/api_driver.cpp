@@ -24,11 +24,25 @@ void* own_symbol(const std::string& name) {
   return found;
 }
 
+/// A later CUDA than the table knows has another cuMemGetInfo, which also says how many devices it is for. As
+/// with NVIDIA's, whoever asks for the name at that version gets a function with other parameters.
+constexpr int version_of_newer = 13020;
+
+CUresult newer_memory_info(std::size_t* free_bytes, std::size_t* total_bytes, int* devices) {
+  if (devices == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *devices = 1;
+  return cuMemGetInfo_v2(free_bytes, total_bytes);
+}
+
 CUdriverProcAddressQueryResult find_entry(std::string_view name, int api_version, bool per_thread,
                                           void** function) {
   const auto* const row = firebreak::abi::cuda_function_at(name, api_version);
   if (row == nullptr && firebreak::abi::is_cuda_function_name(name)) {
     return CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT;
+  }
+  if (name == "cuMemGetInfo" && api_version >= version_of_newer) {
+    *function = reinterpret_cast<void*>(&newer_memory_info);
+    return CU_GET_PROC_ADDRESS_SUCCESS;
   }
   if (!name.starts_with("cu")) return CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
   std::string_view symbol = row == nullptr ? name : row->symbol;

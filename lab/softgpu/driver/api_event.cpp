@@ -57,6 +57,8 @@ CUresult cuEventQuery(CUevent event) {
   });
 }
 
+CUresult cuEventDestroy(CUevent event) { return cuEventDestroy_v2(event); }
+
 CUresult cuEventSynchronize(CUevent event) {
   return with_event(event, [](Process& process, const Event& found) {
     if (found.captured().capture) return CUDA_ERROR_CAPTURED_EVENT;

@@ -75,6 +75,43 @@ CUresult copy_3d(const CUDA_MEMCPY3D* request, CUstream stream, bool wait) {
   return request == nullptr ? CUDA_ERROR_INVALID_VALUE : copy_box(*request, stream, wait);
 }
 
+/// There is one device, so each of the two contexts has to be one of it.
+CUresult copy_between(const CUDA_MEMCPY3D_PEER* request, CUstream stream, bool wait) {
+  if (request == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const auto is_context = [](CUcontext context) {
+    return with_process([&](Process& process) {
+             return process.contexts().find(context) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+           }) == CUDA_SUCCESS;
+  };
+  if (!is_context(request->srcContext) || !is_context(request->dstContext)) return CUDA_ERROR_INVALID_CONTEXT;
+  const CUDA_MEMCPY3D box{request->srcXInBytes,
+                          request->srcY,
+                          request->srcZ,
+                          request->srcLOD,
+                          request->srcMemoryType,
+                          request->srcHost,
+                          request->srcDevice,
+                          request->srcArray,
+                          nullptr,
+                          request->srcPitch,
+                          request->srcHeight,
+                          request->dstXInBytes,
+                          request->dstY,
+                          request->dstZ,
+                          request->dstLOD,
+                          request->dstMemoryType,
+                          request->dstHost,
+                          request->dstDevice,
+                          request->dstArray,
+                          nullptr,
+                          request->dstPitch,
+                          request->dstHeight,
+                          request->WidthInBytes,
+                          request->Height,
+                          request->Depth};
+  return copy_3d(&box, stream, wait);
+}
+
 }  // namespace
 
 extern "C" {
@@ -116,6 +153,13 @@ CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D* request, CUstream stream) {
 CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D* request) { return copy_3d(request, nullptr, and_wait); }
 CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D* request, CUstream stream) {
   return copy_3d(request, stream, false);
+}
+
+CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER* request) {
+  return copy_between(request, nullptr, and_wait);
+}
+CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER* request, CUstream stream) {
+  return copy_between(request, stream, false);
 }
 
 CUresult cuMemsetD8_v2(CUdeviceptr destination, unsigned char value, std::size_t count) {

@@ -50,6 +50,24 @@ CUresult cuStreamDestroy_v2(CUstream stream) {
   });
 }
 
+CUresult cuStreamDestroy(CUstream stream) { return cuStreamDestroy_v2(stream); }
+
+CUresult cuStreamSetAttribute(CUstream stream, CUstreamAttrID attribute, const CUstreamAttrValue* value) {
+  return with_stream(stream, [&](Process&, Context&, const std::shared_ptr<Stream>& target) {
+    if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    target->set_attribute(attribute, *value);
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuStreamGetAttribute(CUstream stream, CUstreamAttrID attribute, CUstreamAttrValue* value) {
+  return with_stream(stream, [&](Process&, Context&, const std::shared_ptr<Stream>& target) {
+    if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *value = target->attribute(attribute);
+    return CUDA_SUCCESS;
+  });
+}
+
 CUresult cuStreamQuery(CUstream stream) {
   return with_stream(stream, [](Process& process, Context&, const std::shared_ptr<Stream>& target) {
     if (const CUresult forbidden = process.captures().allow_waiting_for(*target)) return forbidden;

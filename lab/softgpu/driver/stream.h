@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -81,6 +82,16 @@ class Stream : public std::enable_shared_from_this<Stream> {
   bool record(const Work& work);
 
   const StreamOptions& options() const { return options_; }
+  /// The software GPU does nothing by attributes. It keeps them.
+  void set_attribute(CUstreamAttrID id, const CUstreamAttrValue& value) {
+    const std::lock_guard lock(mutex_);
+    attributes_[id] = value;
+  }
+  CUstreamAttrValue attribute(CUstreamAttrID id) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = attributes_.find(id);
+    return found == attributes_.end() ? CUstreamAttrValue{} : found->second;
+  }
   Context* context() const { return context_; }
 
  private:
@@ -96,6 +107,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   std::condition_variable changed_;
   std::deque<Work> queue_;
   CompletionPointer last_;
+  std::map<CUstreamAttrID, CUstreamAttrValue> attributes_;
   CapturePlace captured_;
   bool running_ = false;
   bool closed_ = false;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ground/os/file.h"
+#include "ground/os/library_name.h"
 
 namespace firebreak::os {
 namespace {
@@ -34,6 +35,15 @@ TEST(Library, WhatIsMissingIsNamed) {
   ASSERT_FALSE(symbol);
   EXPECT_EQ(symbol.error().code, ErrorCode::NotFound);
   EXPECT_EQ(symbol.error().message, "libm.so.6 has no no_such_symbol");
+}
+
+TEST(Library, SaysItsOwnName) {
+  const void* const in_library = load_symbol("libm.so.6", "floor").value();
+  EXPECT_EQ(own_name_of_library(in_library), "libm.so.6");
+  EXPECT_EQ(own_name_of_library(reinterpret_cast<const void*>(&load_symbol)), "") << "a program has none";
+  const int on_stack = 0;
+  EXPECT_EQ(own_name_of_library(&on_stack), "");
+  EXPECT_EQ(own_name_of_library(nullptr), "");
 }
 
 /// A library that is put in the place of another one each time, as a driver that is updated.

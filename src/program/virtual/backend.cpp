@@ -5,6 +5,7 @@
 
 #include "ground/os/self.h"
 #include "program/virtual/calls.h"
+#include "program/virtual/inside_call.h"
 
 namespace firebreak::virtual_driver {
 
@@ -117,7 +118,7 @@ auto* out_among(First first, Rest... rest) {
   }
 }
 
-// Whatever the parameters are called, `all`, `turn`, `making`, `here_` and `program_` are none of them.
+// Whatever the parameters are called, `all`, `turn`, `making`, `here_`, `inside_` and `program_` are none of them.
 
 #define VIRTUAL_DEFINE_passed(exported, symbol, is_per_thread, purpose, reason, ...)            \
   CUresult exported(CUDA_PARAMETERS(__VA_ARGS__)) {                                             \
@@ -211,6 +212,7 @@ namespace stubs {
 
 #define VIRTUAL_DEFINE_told(exported, symbol, is_per_thread, purpose, reason, ...) \
   CUresult exported(CUDA_PARAMETERS(__VA_ARGS__)) {                                \
+    const InsideCall inside_;                                                      \
     return told(#exported, ways::exported(CUDA_ARGUMENTS(__VA_ARGS__)));           \
   }
 #define CUDA_FUNCTION(symbol, name, since, per_thread, purpose, ...) \

@@ -108,6 +108,10 @@ class Copy {
     here_ = *program;
     here_.srcDevice = turn.translate_for_use(here_.srcDevice);
     here_.dstDevice = turn.translate_for_use(here_.dstDevice);
+    if constexpr (std::is_same_v<Description, CUDA_MEMCPY3D_PEER>) {
+      here_.srcContext = turn.objects.translate(here_.srcContext, turn.slot);
+      here_.dstContext = turn.objects.translate(here_.dstContext, turn.slot);
+    }
   }
   operator const Description*() { return given_ ? &here_ : nullptr; }  // NOLINT: for the driver's parameter
 
@@ -233,9 +237,8 @@ class TakenNodes {
 /// Addresses stand inside of these.
 template <class Type>
 inline constexpr bool holds_many_addresses =
-    std::is_same_v<Type, const CUDA_MEMCPY3D_PEER*> || std::is_same_v<Type, CUDA_MEMCPY3D_BATCH_OP*> ||
-    std::is_same_v<Type, CUstreamBatchMemOpParams*> || std::is_same_v<Type, CUmemDecompressParams*> ||
-    std::is_same_v<Type, CUDA_LAUNCH_PARAMS*>;
+    std::is_same_v<Type, CUDA_MEMCPY3D_BATCH_OP*> || std::is_same_v<Type, CUstreamBatchMemOpParams*> ||
+    std::is_same_v<Type, CUmemDecompressParams*> || std::is_same_v<Type, CUDA_LAUNCH_PARAMS*>;
 
 template <CudaParameterKind kind, class Type, class... Rest>
 decltype(auto) given(As<kind>, const Turn& turn, Type value, const Rest&... rest) {
@@ -277,6 +280,8 @@ decltype(auto) given(As<kind>, const Turn& turn, Type value, const Rest&... rest
     return Copy<CUDA_MEMCPY2D>(turn, value);
   } else if constexpr (std::is_same_v<Type, const CUDA_MEMCPY3D*>) {
     return Copy<CUDA_MEMCPY3D>(turn, value);
+  } else if constexpr (std::is_same_v<Type, const CUDA_MEMCPY3D_PEER*>) {
+    return Copy<CUDA_MEMCPY3D_PEER>(turn, value);
   } else if constexpr (kind == CudaParameterKind::DevicePointer && std::is_same_v<Type, CUdeviceptr>) {
     return turn.translate_for_use(value);
   } else if constexpr (kind == CudaParameterKind::DevicePointerArray || holds_many_addresses<Type>) {
@@ -567,6 +572,10 @@ namespace own {
 #undef VIRTUAL_DECLARE_anchor
 #undef VIRTUAL_DECLARE_aside
 #undef VIRTUAL_DECLARE_passed
+
+/// Gives back what the program has freed during captures, where none is under way any more and the GPU has
+/// nothing to do. It waits for nothing.
+void take_up_put_off(const OwnCall& call, const Turn& turn);
 
 }  // namespace own
 

@@ -21,7 +21,10 @@ struct ThreadEnd {
   bool wanted = false;
   ~ThreadEnd() {
     Lane* const lane = std::exchange(own, nullptr);
-    if (lane != nullptr) lane->has_thread.store(false, std::memory_order_release);
+    if (lane == nullptr) return;
+    lane->depth = 0;  // The thread may have left a call by a jump.
+    lane->inside.store(false, std::memory_order_release);
+    lane->has_thread.store(false, std::memory_order_release);
   }
 };
 thread_local ThreadEnd thread_end;
@@ -97,6 +100,12 @@ bool Gate::await_those_inside(Nanoseconds longest) {
 
 void Gate::open() {
   if (closed_.fetch_sub(1, std::memory_order_release) == 1) os::futex_wake(closed_);
+}
+
+void Gate::forget_own_calls() {
+  if (own == nullptr) return;
+  own->depth = 0;
+  own->inside.store(false, std::memory_order_release);
 }
 
 void Gate::begin_anew() {

@@ -58,6 +58,9 @@ class Gate {
   /// calling thread must not be inside.
   bool await_those_inside(Nanoseconds longest);
 
+  /// The calling thread has left its calls without an end, by a jump.
+  static void forget_own_calls();
+
   /// In a child of fork(): the parent's other threads are not here.
   void begin_anew();
 

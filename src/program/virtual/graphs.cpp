@@ -27,6 +27,7 @@ void Graphs::capture_begins(CUstream stream, bool per_thread, CUgraph into) {
       is_special(number_of(stream)) ? nullptr : all_.objects().find(Family::Stream, number_of(stream));
   const bool was_idle = object != nullptr && !all_.work_of(stream, per_thread).is_under_way();
   if (object != nullptr) object->is_kept.store(true);
+  has_ever_captured_.store(true);
   const std::lock_guard lock(captures_mutex_);
   captures_.push_back({stream, std::this_thread::get_id(), object, was_idle, into});
   captures_count_.store(captures_.size());

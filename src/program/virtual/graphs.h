@@ -41,6 +41,17 @@ class Graphs {
 
   /// Nobody is moved in the middle of a capture.
   bool are_captures_under_way();
+  /// Runs `act` while no stream is captured, and none begins to be. False: one is captured.
+  template <class Act>
+  bool between_captures(const Act& act) {
+    const std::lock_guard lock(beginning_);
+    if (are_captures_under_way()) return false;
+    act();
+    return true;
+  }
+  /// Whoever begins a capture holds this from the driver's call to the end of capture_begins().
+  [[nodiscard]] std::unique_lock<std::mutex> lock_beginning() { return std::unique_lock(beginning_); }
+  bool has_ever_captured() const { return has_ever_captured_.load(); }
   /// `into`: the program's graph that it goes into; then with the lock. Null: a new one.
   void capture_begins(CUstream stream, bool per_thread, CUgraph into = nullptr);
   /// The answer is that graph.
@@ -118,6 +129,8 @@ class Graphs {
   void note_nodes(GraphState& state, const GraphContent& content, const MadeGraph& made, Slot slot);
 
   VirtualProcess& all_;
+  std::mutex beginning_;  ///< A capture begins under this one. It comes before the other two.
+  std::atomic<bool> has_ever_captured_{false};
   std::mutex captures_mutex_;
   std::vector<Capture> captures_;  ///< of that mutex
   std::atomic<std::size_t> captures_count_{0};

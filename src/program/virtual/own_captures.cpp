@@ -10,6 +10,7 @@ namespace {
 template <class Begin>
 CUresult begin(const OwnCall& call, CUstream stream, Begin begin_one) {
   return call.all.call([&](const Turn& turn) {
+    const auto beginning = call.all.graphs().lock_beginning();
     const CUresult result = begin_one(turn.driver, turn.objects.translate(stream, turn.slot));
     if (result == CUDA_SUCCESS) call.all.graphs().capture_begins(stream, call.per_thread);
     return result;
@@ -35,6 +36,7 @@ CUresult cuStreamBeginCaptureToGraph(const OwnCall& call, CUstream stream, CUgra
                                      const CUgraphNode* dependencies, const CUgraphEdgeData* edges,
                                      std::size_t count, CUstreamCaptureMode mode) {
   return call.all.call([&](const Turn& turn) {
+    const auto beginning = call.all.graphs().lock_beginning();
     const auto lock = call.all.graphs().lock();
     Nodes<const CUgraphNode> after(turn, dependencies, dependencies == nullptr ? 0 : count);
     const auto begin_one =
@@ -58,6 +60,7 @@ CUresult cuStreamEndCapture(const OwnCall& call, CUstream stream, CUgraph* graph
     const bool is_over = ask(own, &status) != CUDA_SUCCESS || status == CU_STREAM_CAPTURE_STATUS_NONE;
     const CUgraph into = is_over ? graphs.capture_ends(stream, call.per_thread) : nullptr;
     if (turn.slot == anchor) return ended;
+    if (is_over) take_up_put_off(call, turn);
     const auto lock = graphs.lock();
     if (into != nullptr) graphs.changed(turn, into);
     if (ended != CUDA_SUCCESS || *graph == nullptr) return ended;

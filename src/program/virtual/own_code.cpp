@@ -114,6 +114,8 @@ CUresult cuModuleLoadDataEx(const OwnCall& call, CUmodule* module, const void* i
   for (unsigned int i = 0; i < count; ++i) {
     const bool writes = (options[i] >= CU_JIT_WALL_TIME && options[i] <= CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES);
     if (!writes) lasting.emplace_back(options[i], values[i]);
+    if (options[i] >= CU_JIT_GLOBAL_SYMBOL_NAMES && options[i] <= CU_JIT_GLOBAL_SYMBOL_COUNT)
+      call.all.stand_aside("it gives its code addresses of its own");
     if (options[i] == CU_JIT_FALLBACK_STRATEGY || options[i] == CU_JIT_TARGET)
       call.all.stand_aside("it says which of its code is taken");
   }

@@ -43,6 +43,15 @@ CUresult create(const OwnCall& call, CUcontext* context, Create make) {
   return result;
 }
 
+/// One that has ended is current no longer.
+void forget_last(const OwnCall& call, CUcontext ended) {
+  for (ThreadThere& each : current().there) each.context = ThreadThere::unknown;
+  ContextStack& stack = current().stack;
+  if (!stack.empty() && stack.back() == ended) stack.pop_back();
+  current().device_of = nullptr;
+  show_anchor(call);
+}
+
 /// What creation in the background leaves current is nobody's.
 CUresult created(Making& making, CUresult result, CUcontext context) {
   making.made = number_of(context);
@@ -58,6 +67,21 @@ CUresult cuDevicePrimaryCtxRetain(const OwnCall& call, CUcontext* context, CUdev
   if (device == 0) return call.all.retain_primary(context);
   call.all.stand_aside("it uses several devices");
   return call.all.own_driver().cuDevicePrimaryCtxRetain(context, device);
+}
+
+/// The functions of CUDA 2 and 3 do what those do that took their place.
+CUresult cuCtxCreate(const OwnCall& call, CUcontext* context, unsigned int flags, CUdevice device) {
+  return own::cuCtxCreate_v2(call, context, flags, device);
+}
+
+CUresult cuCtxDestroy(const OwnCall& call, CUcontext context) { return own::cuCtxDestroy_v2(call, context); }
+
+CUresult cuCtxPushCurrent(const OwnCall& call, CUcontext context) {
+  return own::cuCtxPushCurrent_v2(call, context);
+}
+
+CUresult cuCtxPopCurrent(const OwnCall& call, CUcontext* context) {
+  return own::cuCtxPopCurrent_v2(call, context);
 }
 
 CUresult cuCtxCreate_v2(const OwnCall& call, CUcontext* context, unsigned int flags, CUdevice device) {
@@ -96,6 +120,15 @@ CUresult cuCtxCreate_v4(const OwnCall& call, CUcontext* context, CUctxCreatePara
   });
 }
 
+CUresult cuDevicePrimaryCtxRelease_v2(const OwnCall& call, CUdevice device) {
+  return device == 0 ? call.all.release_primary()
+                     : call.all.own_driver().cuDevicePrimaryCtxRelease_v2(device);
+}
+
+CUresult cuDevicePrimaryCtxRelease(const OwnCall& call, CUdevice device) {
+  return own::cuDevicePrimaryCtxRelease_v2(call, device);
+}
+
 CUresult cuDevicePrimaryCtxReset_v2(const OwnCall& call, CUdevice device) {
   if (device == 0) return call.all.reset_primary();
   call.all.stand_aside("it uses several devices");
@@ -116,14 +149,34 @@ CUresult cuCtxDestroy_v2(const OwnCall& call, CUcontext context) {
       end_object<CUcontext>(
           turn, object, [](const cuda::Backend& driver, CUcontext there) { driver.cuCtxDestroy_v2(there); });
     }
-    for (ThreadThere& each : current().there) each.context = ThreadThere::unknown;
     return destroyed;
   });
-  if (result != CUDA_SUCCESS) return result;
-  ContextStack& stack = current().stack;
-  if (!stack.empty() && stack.back() == context) stack.pop_back();
-  current().device_of = nullptr;
-  show_anchor(call);
+  if (result == CUDA_SUCCESS) forget_last(call, context);
+  return result;
+}
+
+/// No other instance has it.
+CUresult cuCtxFromGreenCtx(const OwnCall& call, CUcontext* context, CUgreenCtx green) {
+  call.all.stand_aside("it has a green context");
+  return call.all.call([&](const Turn& turn) {
+    const CUresult result = turn.driver.cuCtxFromGreenCtx(context, green);
+    if (result != CUDA_SUCCESS) return result;
+    turn.objects.set_own(turn.objects.add_seen(Family::Context, number_of(*context)), turn.slot,
+                         number_of(*context));
+    return result;
+  });
+}
+
+CUresult cuGreenCtxDestroy(const OwnCall& call, CUgreenCtx green) {
+  CUcontext context = nullptr;
+  const CUresult result = call.all.call([&](const Turn& turn) {
+    (void)turn.driver.cuCtxFromGreenCtx(&context, green);
+    return turn.driver.cuGreenCtxDestroy(green);
+  });
+  if (result != CUDA_SUCCESS || context == nullptr) return result;
+  Object* const object = call.all.objects().find(Family::Context, number_of(context));
+  if (object != nullptr) call.all.objects().remove(*object);
+  forget_last(call, context);
   return result;
 }
 
@@ -208,6 +261,10 @@ CUresult set_current(const OwnCall& call, std::string key, Set set) {
 CUresult cuCtxSetLimit(const OwnCall& call, CUlimit limit, std::size_t value) {
   return set_current(call, "limit" + std::to_string(limit),
                      [=](const cuda::Backend& driver) { return driver.cuCtxSetLimit(limit, value); });
+}
+
+CUresult cuCtxSetFlags(const OwnCall& call, unsigned int flags) {
+  return set_current(call, "flags", [=](const cuda::Backend& driver) { return driver.cuCtxSetFlags(flags); });
 }
 
 CUresult cuCtxSetCacheConfig(const OwnCall& call, CUfunc_cache config) {

@@ -1,17 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Memory comes and goes, and what programs ask about it.
 #include "ground/os/memory.h"
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <thread>
+
 #include "program/virtual/calls.h"
 
 namespace firebreak::virtual_driver::own {
 namespace {
 
-/// Everything that may use memory which the program gives back has ended, as the driver's own functions wait.
-/// In the middle of a capture that would end it: the driver waits as it can.
-CUresult wait_for_users(const OwnCall& call, const Turn& turn) {
-  if (call.all.graphs().are_captures_under_way()) return CUDA_SUCCESS;
+CUresult wait_for_everything(const OwnCall& call, const Turn& turn) {
   const auto wait_on = [&] { return turn.driver.cuCtxSynchronize(); };
   return call.all.has_one_context() ? call.all.wait_for_all(wait_on) : wait_on();
+}
+
+/// Everything that may use memory which the program gives back has ended, as the driver's own functions wait.
+/// Empty: a stream is captured, and waiting would end that. Another thread may begin a capture while the GPU
+/// works, since the GPU may be waiting for that thread.
+std::optional<CUresult> wait_for_users(const OwnCall& call, const Turn& turn) {
+  constexpr std::chrono::microseconds longest_pause(200);
+  Graphs& graphs = call.all.graphs();
+  for (std::chrono::microseconds pause(5);; pause = std::min(2 * pause, longest_pause)) {
+    std::optional<CUresult> result;
+    const bool is_free = graphs.between_captures([&] {
+      if (graphs.has_ever_captured() && !call.all.are_streams_idle(turn.instance)) return;
+      result = wait_for_everything(call, turn);
+    });
+    if (result || !is_free) return result;
+    std::this_thread::sleep_for(pause);
+  }
+}
+
+/// In the middle of a capture the driver waits as it can.
+CUresult wait_for_users_if_free(const OwnCall& call, const Turn& turn) {
+  return wait_for_users(call, turn).value_or(CUDA_SUCCESS);
+}
+
+/// Takes up what was freed in the order of streams. Asking for an event may end somebody's capture.
+void take_up(const OwnCall& call, const Turn& turn) {
+  (void)call.all.graphs().between_captures(
+      [&] { call.all.later_frees().take_up(call.all.memory(), turn.instance); });
 }
 
 CUresult pin(const OwnCall& call, void* host, std::size_t size_bytes, unsigned int flags) {
@@ -26,7 +57,7 @@ CUresult pin(const OwnCall& call, void* host, std::size_t size_bytes, unsigned i
 
 CUresult unpin(const OwnCall& call, void* host) {
   return call.all.call([&](const Turn& turn) {
-    if (const CUresult waited = wait_for_users(call, turn); waited != CUDA_SUCCESS) return waited;
+    if (const CUresult waited = wait_for_users_if_free(call, turn); waited != CUDA_SUCCESS) return waited;
     const CUresult result = turn.driver.cuMemHostUnregister(host);
     if (result == CUDA_SUCCESS) call.all.memory().remove_host(host);
     if (result == CUDA_SUCCESS) call.all.gave_back();
@@ -51,29 +82,44 @@ bool is_captured_here(const OwnCall& call, const Turn& turn, CUstream stream) {
   return asked == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
+/// What was freed during a capture comes back after it. There is no other memory, so the caller would have an
+/// error now.
+void await_captures(const OwnCall& call, const Turn& turn) {
+  constexpr std::chrono::milliseconds look_again(1);
+  constexpr int looks_max = 5'000;
+  for (int i = 0; i < looks_max && call.all.later_frees().wants_wait(); ++i) {
+    const std::optional<CUresult> waited = wait_for_users(call, turn);
+    if (waited == CUDA_SUCCESS) call.all.later_frees().take_up(call.all.memory(), turn.instance, true);
+    if (waited) return;
+    std::this_thread::sleep_for(look_again);
+  }
+}
+
 /// Gives up waiting for what was freed in the order of streams only where there is no other memory.
 CUresult allocate(const OwnCall& call, const Turn& turn, std::size_t size_bytes, CUdeviceptr* address) {
   if (current().stack.empty()) return CUDA_ERROR_INVALID_CONTEXT;
-  const auto take_up = [&] {
-    // To ask for an event may end somebody's capture.
-    if (call.all.graphs().are_captures_under_way()) return;
-    call.all.later_frees().take_up(call.all.memory(), turn.instance);
-  };
   const auto take = [&] {
     return call.all.memory().allocate(turn.instance, size_bytes, current_context(), address);
   };
-  // What was freed during a capture.
-  if (call.all.later_frees().wants_wait() && !call.all.graphs().are_captures_under_way() &&
-      wait_for_users(call, turn) == CUDA_SUCCESS)
-    call.all.later_frees().take_up(call.all.memory(), turn.instance, true);
-  take_up();
+  take_up_put_off(call, turn);
+  take_up(call, turn);
   const CUresult taken = take();
-  if (taken != CUDA_ERROR_OUT_OF_MEMORY || wait_for_users(call, turn) != CUDA_SUCCESS) return taken;
-  take_up();
+  if (taken != CUDA_ERROR_OUT_OF_MEMORY) return taken;
+  await_captures(call, turn);
+  if (wait_for_users_if_free(call, turn) != CUDA_SUCCESS) return taken;
+  take_up(call, turn);
   return take();
 }
 
 }  // namespace
+
+void take_up_put_off(const OwnCall& call, const Turn& turn) {
+  if (!call.all.later_frees().wants_wait()) return;
+  (void)call.all.graphs().between_captures([&] {
+    if (!call.all.are_streams_idle(turn.instance) || wait_for_everything(call, turn) != CUDA_SUCCESS) return;
+    call.all.later_frees().take_up(call.all.memory(), turn.instance, true);
+  });
+}
 
 CUresult cuMemAlloc_v2(const OwnCall& call, CUdeviceptr* address, std::size_t size_bytes) {
   const CUresult result = call.all.call([&](const Turn& turn) {
@@ -102,6 +148,7 @@ CUresult cuMemAllocAsync(const OwnCall& call, CUdeviceptr* address, std::size_t 
 CUresult cuMemFreeAsync(const OwnCall& call, CUdeviceptr address, CUstream stream) {
   return call.all.call([&](const Turn& turn) {
     const CUstream own = turn.objects.translate(stream, turn.slot);
+    take_up(call, turn);  // What was freed before is gone, and that may be this.
     const auto range = call.all.memory().find(address);
     if (!range) {
       const auto plain = call.which(turn.driver.cuMemFreeAsync, turn.driver.cuMemFreeAsync_ptsz);
@@ -109,8 +156,6 @@ CUresult cuMemFreeAsync(const OwnCall& call, CUdeviceptr address, CUstream strea
     }
     // What goes in a graph has come in one.
     if (range->begin != address || is_captured_here(call, turn, stream)) return CUDA_ERROR_INVALID_VALUE;
-    if (!call.all.graphs().are_captures_under_way())
-      call.all.later_frees().take_up(call.all.memory(), turn.instance);
     const CUresult marked = call.all.later_frees().add(turn.instance, own, call.per_thread, address);
     if (marked == CUDA_SUCCESS) call.all.give_unknown(call.all.work_of(stream, call.per_thread));
     return marked;
@@ -141,11 +186,12 @@ CUresult cuMemFree_v2(const OwnCall& call, CUdeviceptr address) {
     const bool is_ours = call.all.memory().find(address).has_value();
     if (!is_ours) return turn.driver.cuMemFree_v2(address);
     if (call.all.later_frees().holds(address)) return CUDA_ERROR_INVALID_VALUE;
-    if (call.all.graphs().are_captures_under_way()) {  // to wait would end them
+    const std::optional<CUresult> waited = wait_for_users(call, turn);
+    if (!waited) {
       const bool is_first = call.all.later_frees().add_until_all_waited(turn.instance, address);
       return is_first ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     }
-    if (const CUresult waited = wait_for_users(call, turn); waited != CUDA_SUCCESS) return waited;
+    if (*waited != CUDA_SUCCESS) return *waited;
     return call.all.memory().free(address, turn.instance) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
   });
 }

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Streams and events end, and what was queued is known to have ended. And what programs are given who look
 /// for the driver's functions by their names.
+#include <array>
+
 #include "program/virtual/calls.h"
+#include "program/virtual/newer_functions.h"
 
 namespace firebreak::virtual_driver::own {
 namespace {
@@ -29,6 +32,12 @@ CUresult destroy(const OwnCall& call, Handle handle, Destroy destroy_one) {
 
 }  // namespace
 
+CUresult cuStreamDestroy(const OwnCall& call, CUstream stream) {
+  return own::cuStreamDestroy_v2(call, stream);
+}
+
+CUresult cuEventDestroy(const OwnCall& call, CUevent event) { return own::cuEventDestroy_v2(call, event); }
+
 CUresult cuStreamDestroy_v2(const OwnCall& call, CUstream stream) {
   // What is queued in it may go on.
   if (call.all.work_of(stream).is_under_way()) call.all.give_unknown(call.all.work_of(nullptr, true));
@@ -39,6 +48,47 @@ CUresult cuStreamDestroy_v2(const OwnCall& call, CUstream stream) {
 CUresult cuEventDestroy_v2(const OwnCall& call, CUevent event) {
   return destroy(call, event,
                  [](const cuda::Backend& driver, CUevent own) { return driver.cuEventDestroy_v2(own); });
+}
+
+/// It is set in the next instance, too. A default stream comes with its instance and has no steps.
+CUresult cuStreamSetAttribute(const OwnCall& call, CUstream stream, CUstreamAttrID attribute,
+                              const CUstreamAttrValue* value) {
+  if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (is_special(number_of(stream)) && !call.all.is_plain())
+    call.all.stand_aside("it sets an attribute of a default stream");
+  return call.all.call([&](const Turn& turn) {
+    const auto set = call.which(turn.driver.cuStreamSetAttribute, turn.driver.cuStreamSetAttribute_ptsz);
+    const CUresult result = set(turn.objects.translate(stream, turn.slot), attribute, value);
+    Object* const object = turn.objects.find(Family::Stream, number_of(stream));
+    if (result != CUDA_SUCCESS || object == nullptr) return result;
+    const auto again = [stream, attribute, kept = *value](Making& making) {
+      return making.driver.cuStreamSetAttribute(making.in(stream), attribute, &kept);
+    };
+    Object::Step step{"attribute" + std::to_string(attribute), again, current_context(),
+                      std::string(value->pad, sizeof value->pad)};
+    if (turn.objects.add_step(*object, turn.slot, std::move(step))) call.all.something_new();
+    return result;
+  });
+}
+
+CUresult cuStreamCopyAttributes(const OwnCall& call, CUstream destination, CUstream source) {
+  constexpr std::array of_streams{CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW,
+                                  CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY, CU_LAUNCH_ATTRIBUTE_PRIORITY,
+                                  CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP,
+                                  CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN};
+  const CUresult copied = call.all.call([&](const Turn& turn) {
+    return turn.driver.cuStreamCopyAttributes(turn.objects.translate(destination, turn.slot),
+                                              turn.objects.translate(source, turn.slot));
+  });
+  for (const CUstreamAttrID attribute : of_streams) {
+    CUstreamAttrValue value{};
+    const CUresult known = call.all.call([&](const Turn& turn) {
+      return turn.driver.cuStreamGetAttribute(turn.objects.translate(source, turn.slot), attribute, &value);
+    });
+    if (copied == CUDA_SUCCESS && known == CUDA_SUCCESS)
+      (void)own::cuStreamSetAttribute(call, destination, attribute, &value);
+  }
+  return copied;
 }
 
 CUresult cuStreamSynchronize(const OwnCall& call, CUstream stream) {
@@ -100,29 +150,49 @@ CUresult cuMemcpyHtoD_v2(const OwnCall& call, CUdeviceptr address, const void* h
 
 namespace {
 
-CUresult replaced(CUresult result, const char* symbol, void** function, int cuda_version,
-                  std::uint64_t flags) {
-  if (result != CUDA_SUCCESS || symbol == nullptr || function == nullptr || *function == nullptr)
-    return result;
+/// What the driver has for that name at an older version.
+void* at_version(const OwnCall& call, const char* symbol, int cuda_version, std::uint64_t flags) {
+  void* function = nullptr;
+  const CUresult result = call.all.own_driver().cuGetProcAddress(symbol, &function, cuda_version, flags);
+  return result == CUDA_SUCCESS ? function : nullptr;
+}
+
+/// Puts ours in the place of what the driver has answered. False: ours is not to be had, and the driver's own
+/// would not reach the instance that works.
+bool replace(const OwnCall& call, const char* symbol, void** function, int cuda_version,
+             std::uint64_t flags) {
+  if (symbol == nullptr || function == nullptr || *function == nullptr) return true;
+  const auto ask = [&](int version) { return at_version(call, symbol, version, flags); };
+  if (is_newer_than_known(symbol, cuda_version, *function, ask)) {
+    if (call.all.goes_without_spare(symbol)) return true;
+    *function = nullptr;
+    return false;
+  }
   void* const ours = stub_of_entry_point(symbol, cuda_version, flags);
   if (ours == nullptr && trace() == Trace::Calls)
     std::fprintf(stderr, "firebreak: %s is not known here\n", symbol);
   if (ours != nullptr) *function = ours;
-  return result;
+  return true;
 }
 
 }  // namespace
 
 CUresult cuGetProcAddress(const OwnCall& call, const char* symbol, void** function, int cuda_version,
                           std::uint64_t flags) {
-  return replaced(call.all.own_driver().cuGetProcAddress(symbol, function, cuda_version, flags), symbol,
-                  function, cuda_version, flags);
+  const CUresult result = call.all.own_driver().cuGetProcAddress(symbol, function, cuda_version, flags);
+  if (result != CUDA_SUCCESS || replace(call, symbol, function, cuda_version, flags)) return result;
+  return CUDA_ERROR_NOT_FOUND;
 }
 
+/// Who asks in this way takes a missing name for an answer.
 CUresult cuGetProcAddress_v2(const OwnCall& call, const char* symbol, void** function, int cuda_version,
                              std::uint64_t flags, CUdriverProcAddressQueryResult* found) {
-  return replaced(call.all.own_driver().cuGetProcAddress_v2(symbol, function, cuda_version, flags, found),
-                  symbol, function, cuda_version, flags);
+  const CUresult result =
+      call.all.own_driver().cuGetProcAddress_v2(symbol, function, cuda_version, flags, found);
+  if (result != CUDA_SUCCESS || replace(call, symbol, function, cuda_version, flags)) return result;
+  if (found == nullptr) return CUDA_ERROR_NOT_FOUND;
+  *found = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+  return CUDA_SUCCESS;
 }
 
 }  // namespace firebreak::virtual_driver::own

@@ -220,6 +220,13 @@ CUresult VirtualProcess::initialise_anchor(unsigned int flags) {
   return result;
 }
 
+bool VirtualProcess::goes_without_spare(const std::string& function) {
+  const std::lock_guard lock(starting_);
+  if (!std::exchange(has_tried_, true))
+    tell(abi::SpareState::Unprotected, "it uses " + function + ", which is newer than what is known here");
+  return is_plain();
+}
+
 /// The working instance comes up first. Where none does, the program's own driver is the only one, and gets
 /// all that the program may have. Else it is the anchor: it does no work, and a driver keeps memory for each
 /// SM that it may use, so it gets few of them.
@@ -244,57 +251,6 @@ CUresult VirtualProcess::initialise(unsigned int flags) {
   return result;
 }
 
-void VirtualProcess::know_primary(CUcontext seen) {
-  if (primary_seen_.load() == number_of(seen)) return;
-  Object& primary = objects_.add_seen(Family::Context, number_of(seen));
-  const std::lock_guard lock(instances_mutex_);
-  primary_seen_.store(number_of(seen));
-  for (const Instance* const instance : there_) {
-    const std::uintptr_t own = instance->slot() == anchor ? number_of(seen) : number_of(instance->primary());
-    objects_.set_own(primary, instance->slot(), own);
-  }
-}
-
-CUresult VirtualProcess::retain_primary(CUcontext* context) {
-  const std::lock_guard starting(starting_);
-  const bool is_first = page_ != nullptr && primary_seen_.load() == 0 && !is_plain();
-  const auto free_before = is_first ? free_on_gpu() : std::nullopt;
-  CUresult result = own_driver_.cuDevicePrimaryCtxRetain(context, 0);
-  // The anchor answers with the error of its domain once that has fallen, and does no work anyway.
-  if (result != CUDA_SUCCESS && primary_seen_.load() != 0 && !is_plain()) {
-    *context = reinterpret_cast<CUcontext>(primary_seen_.load());
-    result = CUDA_SUCCESS;
-  }
-  if (result == CUDA_SUCCESS) know_primary(*context);
-  if (result == CUDA_SUCCESS && is_first) note_cost(page_->own_driver_mib, free_before);
-  return result;
-}
-
-CUresult VirtualProcess::reset_primary() {
-  if (is_plain()) return own_driver_.cuDevicePrimaryCtxReset_v2(0);
-  stand_aside("it resets its primary context");
-  const std::lock_guard starting(starting_);
-  const CUresult result = own_driver_.cuDevicePrimaryCtxReset_v2(0);
-  if (result != CUDA_SUCCESS) return result;
-  return call([this](const Turn& turn) {
-    memory_.free_all_of(primary_seen_.load(), turn.instance);
-    const CUresult reset = turn.instance.reset();
-    return reset == CUDA_SUCCESS ? begin_primary_again(turn.instance) : reset;
-  });
-}
-
-/// The program is aside, so nobody moves meanwhile.
-CUresult VirtualProcess::begin_primary_again(const Instance& working) {
-  const auto its = std::ranges::find(instances_, &working, &std::unique_ptr<Instance>::get);
-  Status begun;
-  settings_.undisturbed([&] { begun = (*its)->begin_again(); });
-  for (ThreadThere& each : current().there) each.context = ThreadThere::unknown;
-  if (!begun) return CUDA_ERROR_SYSTEM_NOT_READY;
-  Object* const known = objects_.find(Family::Context, primary_seen_.exchange(0));
-  if (known != nullptr) objects_.set_own(*known, working.slot(), number_of(working.primary()));
-  return CUDA_SUCCESS;
-}
-
 /// As the instance that works is told. Nothing: it does not say.
 std::optional<std::uint64_t> VirtualProcess::free_on_gpu() const {
   const Instance& asked = active();
@@ -312,15 +268,6 @@ void VirtualProcess::note_cost(std::atomic<std::uint32_t>& cost_mib,
   if (!free_after) return;
   const std::uint64_t taken = *free_before_bytes - std::min(*free_before_bytes, *free_after);
   cost_mib.store(static_cast<std::uint32_t>(taken >> 20));
-}
-
-bool VirtualProcess::has_context(CUcontext context) {
-  if (objects_.find(Family::Context, number_of(context)) != nullptr) return true;
-  const std::lock_guard starting(starting_);
-  if (primary_seen_.load() != 0 || own_driver_.cuCtxSetCurrent(context) != CUDA_SUCCESS) return false;
-  current().there[anchor].context = number_of(context);
-  know_primary(context);
-  return true;
 }
 
 // ---- Calls ----
@@ -352,9 +299,9 @@ void VirtualProcess::make_current(const Instance& instance) {
   Current& mine = current();
   const std::uintptr_t seen = current_context();
   std::uintptr_t wanted = 0;
-  if (seen != 0) {
+  if (seen != 0) {  // One that has ended is nobody's.
     Object* const context = objects_.find(Family::Context, seen);
-    wanted = context == nullptr ? seen : context->in[instance.slot()].load(std::memory_order_acquire);
+    wanted = context == nullptr ? 0 : context->in[instance.slot()].load(std::memory_order_acquire);
   }
   std::uintptr_t& there = there_in(instance).context;
   if (there == wanted) [[likely]]
@@ -436,7 +383,7 @@ void wait_for(const Instance& instance, Waiting& waiting) {
 
 /// A kernel may wait for a call of the program's, which waits at the gate. So a thread of its own waits, and
 /// where it does not come back in time it is left behind until the kernel ends.
-VirtualProcess::Waited VirtualProcess::synchronize(const Instance& instance) {
+VirtualProcess::Waited VirtualProcess::synchronize(const Instance& instance, Nanoseconds longest) {
   const auto waiting = std::make_shared<Waiting>();
   objects_.for_each(Family::Context, [&](Object& context) {
     const std::uintptr_t own = context.in[instance.slot()].load();
@@ -444,7 +391,7 @@ VirtualProcess::Waited VirtualProcess::synchronize(const Instance& instance) {
   });
   const Status started = instance.start_thread([waiting, &instance] { wait_for(instance, *waiting); });
   if (!started) return Waited::TooLong;
-  const auto until = std::chrono::steady_clock::now() + settings_.longest_wait;
+  const auto until = std::chrono::steady_clock::now() + longest;
   while (waiting->is_over.load(std::memory_order_acquire) == 0) {
     const Nanoseconds left = until - std::chrono::steady_clock::now();
     if (left <= Nanoseconds(0) || program_ends_.load()) return Waited::TooLong;
@@ -493,8 +440,54 @@ void VirtualProcess::note_part(abi::MovePart part) {
   part_began_ = now;
 }
 
+bool VirtualProcess::are_streams_idle(const Instance& instance) {
+  const cuda::Backend& driver = instance.driver();
+  bool are_idle = driver.cuStreamQuery(nullptr) != CUDA_ERROR_NOT_READY;
+  objects_.for_each(Family::Stream, [&](Object& stream) {
+    const std::uintptr_t own = stream.in[instance.slot()].load();
+    if (!are_idle || own == 0 || stream.is_gone.load()) return;
+    are_idle = driver.cuStreamQuery(reinterpret_cast<CUstream>(own)) != CUDA_ERROR_NOT_READY;
+  });
+  return are_idle;
+}
+
+/// What the GPU works on may need the program, by a callback or a word of the host's. So a move waits for an
+/// idle GPU with the gate open first, and behind the closed gate hardly longer than that took. It asks
+/// between captures, since whoever waits for a stream that is captured ends the capture.
+Nanoseconds VirtualProcess::patience_at_gate(const Instance& from) {
+  constexpr std::chrono::milliseconds longest_open(200);
+  constexpr std::chrono::microseconds look_again(200);
+  if (rule_of(from.pipe_directory()) != abi::DomainRule::Open) return settings_.longest_wait;
+  const auto begun = std::chrono::steady_clock::now();
+  Nanoseconds took{0};
+  bool is_idle = false;
+  from.driver().cuCtxSetCurrent(from.primary());
+  while (!is_idle && took < longest_open && !program_ends_.load()) {
+    (void)graphs_.between_captures([&] { is_idle = are_streams_idle(from); });
+    if (!is_idle) std::this_thread::sleep_for(look_again);
+    took = std::chrono::steady_clock::now() - begun;
+  }
+  forget_current(from);
+  return is_idle ? std::max(2 * took, shortest_at_gate_) : shortest_at_gate_;
+}
+
+/// The program goes on at once, and is asked once more with more patience.
+void VirtualProcess::try_later() {
+  shortest_at_gate_ = std::min(2 * shortest_at_gate_, settings_.longest_wait);
+  next_try_ = std::chrono::steady_clock::now() + between_tries;
+}
+
+/// A move that nothing forces.
+bool VirtualProcess::leave_alive() {
+  const Instance& from = active();
+  const std::uint32_t life = from.life();
+  if (!flip(Why::Asked, life, patience_at_gate(from))) return false;
+  shortest_at_gate_ = first_at_gate;
+  return true;
+}
+
 /// The gate is closed: nobody is inside.
-bool VirtualProcess::is_ready_to_flip(Why why, const Instance& from) {
+bool VirtualProcess::is_ready_to_flip(Why why, const Instance& from, Nanoseconds longest) {
   const Instance& to = *spare_.load();
   if (!is_alive(to)) tell(abi::SpareState::Unprotected, "the spare's domain has died: another one is made");
   const bool is_protected = page_->state.load() == abi::SpareState::Protected;
@@ -506,9 +499,9 @@ bool VirtualProcess::is_ready_to_flip(Why why, const Instance& from) {
   }
   note_part(abi::MovePart::Spare);
   const auto queued = all_queued();
-  const Waited waited = why == Why::Asked ? synchronize(from) : Waited::Failed;
-  if (waited == Waited::TooLong) {  // it stays, and is asked once more
-    next_try_ = std::chrono::steady_clock::now() + between_tries;
+  const Waited waited = why == Why::Asked ? synchronize(from, longest) : Waited::Failed;
+  if (waited == Waited::TooLong) {
+    try_later();
     return false;
   }
   note_part(abi::MovePart::Work);
@@ -536,7 +529,7 @@ void VirtualProcess::tell_lost(const std::string& with) {
   tell(abi::SpareState::Lost, "its domain died with " + what);
 }
 
-bool VirtualProcess::flip(Why why, std::uint32_t from) {
+bool VirtualProcess::flip(Why why, std::uint32_t from, Nanoseconds longest) {
   const std::lock_guard lock(flipping_);
   if (!has_a_driver()) return true;  // whoever asks once more waits
   const Instance& leaving = *active_.load();
@@ -545,13 +538,16 @@ bool VirtualProcess::flip(Why why, std::uint32_t from) {
   if (next == nullptr || aside_.load() != nullptr) return false;
   for (auto& part : page_->last_move_us) part.store(0);
   part_began_ = std::chrono::steady_clock::now();
-  if (!gate_.close(settings_.longest_wait)) return false;
+  if (!gate_.close(longest)) {
+    if (why == Why::Asked) try_later();
+    return false;
+  }
   if (graphs_.are_captures_under_way()) {  // what it is to be recorded into is not there in the next one
     gate_.open();
     return false;
   }
   note_part(abi::MovePart::Calls);
-  const bool ready = is_ready_to_flip(why, leaving);
+  const bool ready = is_ready_to_flip(why, leaving, longest);
   if (ready) {
     active_.store(next, std::memory_order_release);
     spare_.store(nullptr, std::memory_order_release);
@@ -737,6 +733,14 @@ bool VirtualProcess::is_held_up_by_capture() {
   return now - *captures_since_ < settings_.longest_wait;
 }
 
+/// The program goes on, and is asked once more, three times as long as work is waited for.
+bool VirtualProcess::is_held_up_by_work() {
+  const auto now = std::chrono::steady_clock::now();
+  if (now >= next_try_) return false;
+  if (!held_up_since_) held_up_since_ = now;
+  return now - *held_up_since_ < 3 * settings_.longest_wait;
+}
+
 /// The agent wants the program out of its domain. A spare that turns out to be none is replaced first.
 void VirtualProcess::leave_if_asked() {
   constexpr int tries_max = 3;
@@ -748,14 +752,16 @@ void VirtualProcess::leave_if_asked() {
   const bool may_go = next != nullptr && rule_of(next->pipe_directory()) == abi::DomainRule::Open;
   if (!may_go && !is_aside) return;  // one is being made, or its domain has had a fault, too
   if (!is_aside && is_held_up_by_capture()) return;
-  const bool left = !is_aside && flip(Why::Asked, active().life());
+  const bool left = !is_aside && leave_alive();
   if (!left && !is_aside && is_held_up_by_capture()) return;  // one began just before the gate was closed
+  if (!left && !is_aside && is_held_up_by_work()) return;
   const bool is_over = left || is_aside || page_->state.load() == abi::SpareState::Lost;
   if (!is_over && ++tries_ < tries_max) {
     wake_keeper();  // once more
     return;
   }
   tries_ = 0;
+  held_up_since_.reset();
   page_->answered.store(asked, std::memory_order_release);
   os::futex_wake(page_->answered);
 }

@@ -218,9 +218,14 @@ class VirtualProcess {
   /// The program begins anew in the instance that works, unprotected from then on. That has its context again
   /// at once: the CUDA runtime gets the program's by ways of its own.
   CUresult reset_primary();
+  /// Whoever gives it back last ends it, with all that is still of it.
+  CUresult release_primary();
   /// Whether a context is one that the program has. The CUDA runtime gets the primary one by ways of its own:
   /// the first that we do not know, and that the anchor takes, is that.
   bool has_context(CUcontext context);
+  /// The program asks for a function that is newer than all that are known here. True: it may have the
+  /// driver's own, since that is the only one, and stays so.
+  bool goes_without_spare(const std::string& function);
   /// The program uses what we cannot move: it goes on, unprotected. `why` is a literal.
   void stand_aside(const char* why);
   /// The same, and what it was: a name in the program's code.
@@ -232,6 +237,9 @@ class VirtualProcess {
     wake_keeper();
   }
 
+  /// Asks without waiting, in the current context. A stream that a thread has for itself is not asked. No
+  /// stream may be captured: asking ends that.
+  bool are_streams_idle(const Instance& instance);
   /// Who waits for the current context has waited for everything.
   bool has_one_context();
   /// What is queued in a stream; of default streams, in the one for all threads, or in those of all threads.
@@ -294,17 +302,21 @@ class VirtualProcess {
   void know_primary(CUcontext seen);
 
   static bool ends_instance(CUresult result);
-  bool leave_dead(std::uint32_t life) { return flip(Why::Died, life); }
-  /// `from`: the life of the instance that is to be left.
-  bool flip(Why why, std::uint32_t from);
+  bool leave_dead(std::uint32_t life) { return flip(Why::Died, life, settings_.longest_wait); }
+  bool leave_alive();
+  /// `from`: the life of the instance that is to be left. `longest`: so long the program's calls may have to
+  /// wait for those inside, and then for the GPU.
+  bool flip(Why why, std::uint32_t from, Nanoseconds longest);
   /// Since the part before; on the page.
   void note_part(abi::MovePart part);
-  bool is_ready_to_flip(Why why, const Instance& from);
+  bool is_ready_to_flip(Why why, const Instance& from, Nanoseconds longest);
   bool is_work_under_way();
   std::vector<std::pair<Work*, std::uint64_t>> all_queued();
   static void end_all(const std::vector<std::pair<Work*, std::uint64_t>>& queued);
   enum class Waited { AllDone, TooLong, Failed };
-  Waited synchronize(const Instance& instance);
+  Waited synchronize(const Instance& instance, Nanoseconds longest);
+  Nanoseconds patience_at_gate(const Instance& from);
+  void try_later();
   enum class Completed : std::uint8_t { Yes, No, NotFromTheDead };
   Completed complete(const Instance& instance);
   Completed bring_everything(const Instance& instance);
@@ -341,7 +353,9 @@ class VirtualProcess {
   void give_up_spare();
   void leave_if_asked();
   bool is_held_up_by_capture();
+  bool is_held_up_by_work();
   static bool is_alive(const Instance& instance);
+  void end_primary(const Turn& turn);
   CUresult begin_primary_again(const Instance& working);
   void note_cost(std::atomic<std::uint32_t>& cost_mib, std::optional<std::uint64_t> free_before_bytes);
   std::optional<std::uint64_t> free_on_gpu() const;
@@ -430,12 +444,18 @@ class VirtualProcess {
   Work thread_streams_work_;
   Work no_work_;  ///< of streams that are not followed: the program is aside then
   std::atomic<std::uintptr_t> primary_seen_{0};
+  /// So often the program still has it, besides what the CUDA runtime has by ways of its own; of starting_.
+  std::int64_t primary_retains_ = 0;
   std::atomic<bool> program_ends_{false};
   News news_;
   std::atomic<bool> is_keeping_{false};                 ///< the keeper may be inside a driver
   std::chrono::steady_clock::time_point part_began_{};  ///< of a move; of flipping_
   /// Since when captures have held a move up; of the keeper alone.
   std::optional<std::chrono::steady_clock::time_point> captures_since_;
+  static constexpr Nanoseconds first_at_gate = std::chrono::milliseconds(50);
+  Nanoseconds shortest_at_gate_ = first_at_gate;  ///< The keeper has at least this patience at the gate.
+  /// The keeper alone has this: since when the program's work has held a move up.
+  std::optional<std::chrono::steady_clock::time_point> held_up_since_;
   int tries_ = 0;  ///< to leave, as asked; of the keeper alone
   /// Before that nobody tries again: the program has to get through the gate.
   std::chrono::steady_clock::time_point next_try_{};

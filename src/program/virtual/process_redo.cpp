@@ -32,7 +32,8 @@ std::string VirtualProcess::redo_in(const Instance& to) {
   if (std::string obstacle = redo_.find_obstacle(*under_way, to); !obstacle.empty()) return obstacle;
   const CUresult given = redo_.give_again(*under_way, to);
   forget_current(to);
-  if (given != CUDA_SUCCESS || synchronize(to) != Waited::AllDone) return "it did not end once more";
+  if (given != CUDA_SUCCESS || synchronize(to, settings_.longest_wait) != Waited::AllDone)
+    return "it did not end once more";
   end_all(queued);
   page_->redone.fetch_add(static_cast<std::uint32_t>(under_way->entries.size()));
   return {};

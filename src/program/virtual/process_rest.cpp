@@ -86,7 +86,7 @@ std::string VirtualProcess::become_still() {
     return "it captures a graph";
   }
   const auto queued = all_queued();
-  const Waited waited = synchronize(active());
+  const Waited waited = synchronize(active(), settings_.longest_wait);
   if (waited != Waited::AllDone) {
     gate_.open();
     return waited == Waited::TooLong ? "it has work that does not end" : "its domain has died";

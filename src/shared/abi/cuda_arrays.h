@@ -70,3 +70,32 @@ struct CUDA_MEMCPY3D {
   std::size_t Height;
   std::size_t Depth;
 };
+
+/// The same of cuMemcpy3DPeer and cuMemcpy3DPeerAsync, where each end has a context.
+struct CUDA_MEMCPY3D_PEER {
+  std::size_t srcXInBytes;
+  std::size_t srcY;
+  std::size_t srcZ;
+  std::size_t srcLOD;
+  CUmemorytype srcMemoryType;
+  const void* srcHost;
+  CUdeviceptr srcDevice;
+  CUarray srcArray;
+  CUcontext srcContext;
+  std::size_t srcPitch;
+  std::size_t srcHeight;
+  std::size_t dstXInBytes;
+  std::size_t dstY;
+  std::size_t dstZ;
+  std::size_t dstLOD;
+  CUmemorytype dstMemoryType;
+  void* dstHost;
+  CUdeviceptr dstDevice;
+  CUarray dstArray;
+  CUcontext dstContext;
+  std::size_t dstPitch;
+  std::size_t dstHeight;
+  std::size_t WidthInBytes;
+  std::size_t Height;
+  std::size_t Depth;
+};

@@ -8,6 +8,7 @@
 #include "program/guard/preload/hooks.h"
 #include "program/guard/preload/process_driver.h"
 #include "program/guard/preload/replacements.h"
+#include "program/virtual/inside_call.h"
 #include "shared/abi/cuda_api.h"
 #include "shared/abi/cuda_driver_prototypes.h"
 
@@ -36,6 +37,7 @@ using firebreak::guard::ProcessDriver;
 #define GUARD_OWN_ptds(symbol, ...) GUARD_OWN_FUNCTION(symbol##_ptds, symbol, true, __VA_ARGS__)
 #define GUARD_OWN_FUNCTION(exported, symbol, is_per_thread, ...)                                          \
   CUresult exported(CUDA_PARAMETERS(__VA_ARGS__)) {                                                       \
+    const firebreak::virtual_driver::InsideCall inside_;                                                  \
     return firebreak::guard::hooks::symbol(Call{ProcessDriver::functions(), is_per_thread} __VA_OPT__(, ) \
                                                CUDA_ARGUMENTS(__VA_ARGS__));                              \
   }
@@ -48,6 +50,7 @@ using firebreak::guard::ProcessDriver;
 #define GUARD_COUNTED_ptds(symbol, ...) GUARD_COUNTED_FUNCTION(symbol##_ptds, true, __VA_ARGS__)
 #define GUARD_COUNTED_FUNCTION(exported, is_per_thread, purpose, ...)                               \
   CUresult exported(CUDA_PARAMETERS(__VA_ARGS__)) {                                                 \
+    const firebreak::virtual_driver::InsideCall inside_;                                            \
     return firebreak::guard::count<is_per_thread, CudaPurpose::purpose>(                            \
         ProcessDriver::functions().exported, #exported __VA_OPT__(, ) CUDA_ARGUMENTS(__VA_ARGS__)); \
   }

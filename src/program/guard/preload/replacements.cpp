@@ -4,12 +4,14 @@
 #include <cstdio>
 #include <string>
 
+#include "ground/os/library_name.h"
 #include "ground/os/self.h"
 #include "program/guard/preload/process_driver.h"
 #include "program/guard/preload/process_guard.h"
 #include "program/guard/preload/ways.h"
 #include "program/record/front.h"
 #include "program/virtual/calls.h"
+#include "program/virtual/inside_call.h"
 #include "shared/abi/cuda_api.h"
 #include "shared/abi/cuda_driver.h"
 
@@ -32,6 +34,10 @@ bool is_ours(const void* found) {
   return library && *library == os::library_of(reinterpret_cast<const void*>(&is_ours)).value_or("");
 }
 
+/// A library between the program and the driver has functions of the same names. Whoever asks for one of
+/// these gets that one, which asks for the driver's itself.
+bool is_of_driver(const void* found) { return os::own_name_of_library(found) == "libcuda.so.1"; }
+
 Replacement replacement_of(const abi::CudaFunction* function) {
   if (function == nullptr) return {};
   return replacements()[static_cast<std::size_t>(function - abi::cuda_functions().data())];
@@ -52,7 +58,7 @@ void* replacement_of_symbol(std::string_view name, const void* found) {
                  os::library_of(found).value_or("?").c_str(), function == nullptr ? ", not known here" : "");
   }
   if (function == nullptr) return nullptr;
-  if (is_ours(found)) return nullptr;
+  if (is_ours(found) || virtual_driver::InsideCall::active() || !is_of_driver(found)) return nullptr;
   (void)ProcessDriver::library(found);
   const Replacement each = replacement_of(function);
   void* const ours = function->symbol == name ? each.function : each.per_thread;

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What programs do that a move, or the virtual driver itself, may come in the way of: several threads, calls
+/// that the GPU waits for, calls that are wrong.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <istream>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "program/cuda/backend.h"
+
+namespace firebreak::test {
+
+/// All but `init` and what is asked for by name needs the calling thread's current context.
+class CornerProgram {
+ public:
+  explicit CornerProgram(const cuda::Backend& driver) : driver_(driver) {}
+  CornerProgram(const CornerProgram&) = delete;
+  CornerProgram& operator=(const CornerProgram&) = delete;
+  ~CornerProgram();
+
+  /// Does what the first word says, and answers a value where something is asked.
+  ///   init                    Makes nothing besides.
+  ///   ask_for_newer           1: there is such a function, with parameters that no header of ours has.
+  ///   use_newer               How many devices that says.
+  ///   allocate_too_much       More than the library between allows, where there is one.
+  ///   capture_and_free TIMES  A thread captures so often, and this one allocates and frees meanwhile.
+  ///   free_twice              Frees in the order of a stream, and answers what the second time does.
+  ///   feed_after CALLS        Has the GPU wait for a word. A thread stores it after so many calls.
+  ///   green                   Works in a green context, and answers what it has stored there.
+  ///   old_names               Uses the first versions of functions, whose names have no number.
+  ///   set_attributes          Sets some of a context and of a stream.
+  ///   attributes              What these are now, as one number.
+  ///   copy_between_contexts   Copies a word within the current context, and answers it.
+  ///   cancel                  Cancels a thread that is in a call; 1: it has ended of that.
+  ///   retain_release TIMES    Has a primary context so often, and leaves a stream and memory in it.
+  std::pair<CUresult, unsigned long long> run(const std::string& what, std::istream& words);
+
+ private:
+  CUresult prepare();
+  std::pair<CUresult, unsigned long long> ask_for_newer();
+  std::pair<CUresult, unsigned long long> use_newer();
+  CUresult allocate_too_much();
+  CUresult capture_and_free(unsigned int times);
+  CUresult free_twice();
+  CUresult feed_after(unsigned int calls);
+  CUresult retain_release(unsigned int times);
+  std::pair<CUresult, unsigned long long> green();
+  std::pair<CUresult, unsigned long long> cancel();
+  CUresult old_names();
+  CUresult set_attributes();
+  std::pair<CUresult, unsigned long long> attributes();
+  std::pair<CUresult, unsigned long long> copy_between_contexts();
+  CUresult start_waiting(CUstream stream);
+  std::atomic<std::uint32_t>& word() { return *static_cast<std::atomic<std::uint32_t>*>(host_); }
+
+  const cuda::Backend driver_;
+  CUcontext context_ = nullptr;
+  using NewerMemoryInfo = CUresult (*)(std::size_t*, std::size_t*, int*);
+  NewerMemoryInfo newer_ = nullptr;
+  CUfunction wait_ = nullptr;
+  CUstream stream_ = nullptr;  ///< set_attributes() makes it
+  void* host_ = nullptr;
+  std::thread feeding_;
+};
+
+}  // namespace firebreak::test

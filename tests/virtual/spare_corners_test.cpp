@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What programs do in several threads, and what the GPU waits for, beside a spare: it answers as without us.
+#include "tests/virtual/spare_fixture.h"
+
+namespace firebreak::test {
+namespace {
+
+class SpareCorners : public Spare {
+ protected:
+  std::unique_ptr<Client> start_protected() {
+    auto program = start_with_spare("init_without_variables");
+    page_.emplace(program->pid());
+    EXPECT_TRUE(page_->is(SpareState::Protected)) << page_->reason();
+    return program;
+  }
+
+  std::optional<Page> page_;
+};
+
+// What waited for the users of memory fell into the other thread's capture: errors 900 and 2.
+TEST_F(SpareCorners, OneThreadCapturesWhileAnotherOneFrees) {
+  const auto program = start_protected();
+  EXPECT_EQ(program->tell("corner capture_and_free 2000"), CUDA_SUCCESS);
+  EXPECT_EQ(start_plain("model")->tell("corner capture_and_free 50"), CUDA_SUCCESS);
+  EXPECT_TRUE(page_->is(SpareState::Protected)) << page_->reason();
+}
+
+TEST_F(SpareCorners, WhatIsFreedTwiceInTheOrderOfAStreamIsAnError) {
+  const auto program = start_protected();
+  EXPECT_EQ(program->tell("corner free_twice"), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(start_plain("model")->tell("corner free_twice"), CUDA_ERROR_INVALID_VALUE);
+}
+
+// A call of its own, which the GPU waited for, waited for the move: it stood still for ten seconds, three
+// times, and was not moved.
+TEST_F(SpareCorners, WhoseGpuWaitsForItsNextCallIsMoved) {
+  const auto program = start_protected();
+  EXPECT_EQ(program->tell("corner feed_after 500000"), CUDA_SUCCESS);
+  page_->ask();
+  EXPECT_TRUE(page_->is_answered() || page_->is_answered() || page_->is_answered());
+  EXPECT_EQ((*page_)->flips.load(), 1U) << page_->reason();
+  EXPECT_EQ(program->tell("step"), CUDA_SUCCESS);
+}
+
+// All of it stayed, until there was no memory.
+TEST_F(SpareCorners, APrimaryContextThatIsGivenBackTakesItsMemoryAlong) {
+  const auto program = start_with_spare("corner init");
+  EXPECT_EQ(program->tell("corner retain_release 200"), CUDA_SUCCESS);
+}
+
+TEST_F(SpareCorners, GreenContextsWork) {
+  const auto program = start_protected();
+  const auto answer = program->ask("corner green");
+  EXPECT_EQ(answer.result, CUDA_SUCCESS);
+  EXPECT_EQ(answer.value, 7U);
+  EXPECT_EQ(start_plain("model")->ask("corner green").result, CUDA_SUCCESS);
+  page_->ask_to_leave();
+  EXPECT_EQ((*page_)->flips.load(), 0U) << "no other instance has such a context";
+  EXPECT_EQ(program->tell("step"), CUDA_SUCCESS);
+}
+
+// Its unwinder went through our frames, and ended the process.
+TEST_F(SpareCorners, AThreadMayBeCancelledInACall) {
+  const auto program = start_protected();
+  const auto answer = program->ask("corner cancel");
+  EXPECT_EQ(answer.result, CUDA_SUCCESS);
+  EXPECT_EQ(answer.value, 1U);
+  EXPECT_EQ(program->tell("step"), CUDA_SUCCESS);
+}
+
+// We took it for the driver. It asked for the driver's cuInit in ours, and was given ours.
+TEST_F(SpareCorners, ALibraryBetweenTheProgramAndItsDriverIsNotTheDriver) {
+  for (const char* const name : {"a", "b", "anchor"}) start_mps(name);
+  const auto program =
+      start_again("init_without_variables", {{"FIREBREAK_TEST_SHIM", FIREBREAK_SHIM_LIBRARY}});
+  page_.emplace(program->pid());
+  ASSERT_TRUE(page_->is(SpareState::Protected)) << page_->reason();
+  EXPECT_EQ(program->tell("corner allocate_too_much"), CUDA_ERROR_OPERATING_SYSTEM)
+      << "the library was left out";
+  page_->ask_to_leave();
+  EXPECT_EQ((*page_)->flips.load(), 1U) << page_->reason();
+  EXPECT_EQ(program->tell("step"), CUDA_SUCCESS);
+}
+
+// Such a context was made in one instance, and nobody knew of it.
+TEST_F(SpareCorners, FunctionsWithoutANumberAreFollowed) {
+  const auto program = start_protected();
+  EXPECT_EQ(program->tell("corner old_names"), CUDA_SUCCESS);
+  EXPECT_EQ(start_plain("model")->tell("corner old_names"), CUDA_SUCCESS);
+  EXPECT_TRUE(page_->is(SpareState::Protected)) << page_->reason();
+}
+
+TEST_F(SpareCorners, AttributesHoldAfterAMove) {
+  const auto program = start_protected();
+  EXPECT_EQ(program->tell("corner set_attributes"), CUDA_SUCCESS);
+  EXPECT_EQ(program->ask("corner attributes").value, 403U);
+  ASSERT_TRUE(page_->is(SpareState::Protected)) << page_->reason();
+  page_->ask_to_leave();
+  ASSERT_EQ((*page_)->flips.load(), 1U) << page_->reason();
+  EXPECT_EQ(program->ask("corner attributes").value, 403U);
+}
+
+// The program's handle of its primary context is the anchor's.
+TEST_F(SpareCorners, CopiesBetweenContextsAreToldTheInstancesOwn) {
+  const auto program = start_protected();
+  const auto answer = program->ask("corner copy_between_contexts");
+  EXPECT_EQ(answer.result, CUDA_SUCCESS);
+  EXPECT_EQ(answer.value, 23U);
+  page_->ask_to_leave();
+  ASSERT_EQ((*page_)->flips.load(), 1U) << page_->reason();
+  EXPECT_EQ(program->ask("corner copy_between_contexts").value, 23U);
+}
+
+// The keeper was inside a copy of the driver whose static data had gone.
+TEST_F(SpareCorners, AProgramMayEndWhileItsSpareIsFilled) {
+  for (const char* const name : {"a", "b", "anchor"}) start_mps(name);
+  constexpr int rounds = 12;
+  for (int round = 0; round < rounds; ++round) {
+    const auto program = start_again("init_without_variables");
+    for (int step = 0; step < 4 * round; ++step) EXPECT_EQ(program->tell("step"), CUDA_SUCCESS);
+    program->send("exit");
+    const auto ended = program->wait_for_end();
+    ASSERT_TRUE(ended) << round;
+    EXPECT_TRUE(ended->clean()) << round << ": code " << ended->exit_code << ", signal " << ended->signal;
+  }
+}
+
+// It got one of ours with the parameters of an older version.
+TEST_F(SpareCorners, AFunctionThatIsNewerThanAllThatAreKnownIsTheDriversOwn) {
+  for (const char* const name : {"a", "b", "anchor"}) start_mps(name);
+  const auto program = start_again("corner ask_for_newer");
+  EXPECT_EQ(program->tell("init_without_variables"), CUDA_SUCCESS);
+  const auto answer = program->ask("corner use_newer");
+  EXPECT_EQ(answer.result, CUDA_SUCCESS);
+  EXPECT_EQ(answer.value, 1U);
+  page_.emplace(program->pid());
+  EXPECT_TRUE(page_->is(SpareState::Unprotected));
+  EXPECT_THAT(page_->reason(), testing::HasSubstr("cuMemGetInfo"));
+}
+
+TEST_F(SpareCorners, ThereIsNoNewerFunctionOnceThereIsASpare) {
+  const auto program = start_protected();
+  const auto answer = program->ask("corner ask_for_newer");
+  EXPECT_EQ(answer.result, CUDA_SUCCESS);
+  EXPECT_EQ(answer.value, 0U);
+  EXPECT_TRUE(page_->is(SpareState::Protected)) << page_->reason();
+}
+
+}  // namespace
+}  // namespace firebreak::test
