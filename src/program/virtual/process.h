@@ -18,6 +18,7 @@
 #include "ground/os/standing.h"
 #include "program/cuda/backend.h"
 #include "program/virtual/argument_addresses.h"
+#include "program/virtual/event_times.h"
 #include "program/virtual/gate.h"
 #include "program/virtual/given_work.h"
 #include "program/virtual/graphs.h"
@@ -184,6 +185,7 @@ class VirtualProcess {
   TakenVariables& taken() { return taken_; }
   ArgumentAddresses& arguments() { return arguments_; }
   Graphs& graphs() { return graphs_; }
+  EventTimes& event_times() { return event_times_; }
   /// It is never moved any more.
   bool is_aside() const { return aside_.load(std::memory_order_relaxed) != nullptr; }
   /// A variable's address becomes the program's: where it is to have it. `code` is what it was found in.
@@ -304,7 +306,8 @@ class VirtualProcess {
   bool write_taken(const Instance& instance);
   bool find_variables(const Instance& instance);
   void make_room_for_variables();
-  void prepare_variables();
+  void prepare_move();
+  void prepare_times_in(const Instance& instance);
   bool has_variables();
   std::string copy_variables(const Instance& from, const Instance& to);
   CUcontext only_context(const Instance& instance);
@@ -357,6 +360,7 @@ class VirtualProcess {
   Room room_;  ///< for variables on their way; of flipping_
   ArgumentAddresses arguments_;
   Graphs graphs_{*this};
+  EventTimes event_times_;
   std::unique_ptr<GivenWork> given_;  ///< null: nothing is done again
   std::atomic<bool> is_never_redone_{false};
   Marks marks_{memory_, settings_.between_marks.value_or(Nanoseconds(0))};
@@ -379,8 +383,8 @@ class VirtualProcess {
   std::vector<const Instance*> there_;                ///< of these, those that have a context
   std::atomic<const Instance*> active_{nullptr};
   std::atomic<const Instance*> spare_{nullptr};
-  std::vector<const Instance*> left_;     ///< to be thrown away; of flipping_
-  bool are_left_in_use_ = false;          ///< some of those, by calls under way; likewise
+  std::vector<const Instance*> left_;   ///< to be thrown away; of flipping_
+  bool are_left_in_use_ = false;        ///< some of those, by calls under way; likewise
   std::vector<Instance*> spent_;        ///< thrown away; of instances_mutex_
   std::vector<Instance*> still_there_;  ///< to be thrown away once more; likewise
   std::vector<Slot> free_slots_;        ///< likewise
@@ -398,7 +402,8 @@ class VirtualProcess {
   int tries_ = 0;  ///< to leave, as asked; of the keeper alone
   /// Before that nobody tries again: the program has to get through the gate.
   std::chrono::steady_clock::time_point next_try_{};
-  std::array<bool, slots_max> is_end_known_{};  ///< somebody runs what its copies want done at the end; of starting_
+  std::array<bool, slots_max>
+      is_end_known_{};  ///< somebody runs what its copies want done at the end; of starting_
   std::mutex hosts_mutex_;
   std::map<const void*, os::Mapping> hosts_;
   os::Fd page_memory_;
