@@ -603,16 +603,15 @@ void Parking::note_exception(const InDomain& who, const fault::CoreDumpException
 
 void Parking::began(const std::string& domain) {
   places_[domain].had_others |= clients_of(domain) > 1;
-  const auto in_the_way = not_in_mode(domain);
   const auto type =
-      in_the_way.empty() ? park::ParkingEventType::DumpBegan : park::ParkingEventType::BeganPartly;
+      in_the_way(domain).empty() ? park::ParkingEventType::DumpBegan : park::ParkingEventType::BeganPartly;
   happened(domain, {type});
 }
 
 bool Parking::on_named(pid_t pid, const std::string& domain) {
   if (!is_on() || !places_.contains(domain)) return false;
   Place& place = places_[domain];
-  if (!not_in_mode(domain).empty()) return false;
+  if (!in_the_way(domain).empty()) return false;
   if (!place.state.is_culprit(pid)) {
     happened(domain, {park::ParkingEventType::Named, pid});
     if (place.state.is_culprit(pid))
@@ -874,6 +873,29 @@ std::vector<std::string> Parking::not_in_mode(const std::string& domain) const {
   return all;
 }
 
+std::vector<std::string> Parking::in_the_way(const std::string& domain) const {
+  std::vector<std::string> all;
+  for (const auto& [who, dumper] : dumpers_) {
+    if (who.second == domain && dumper.path.empty() && dumper.has_anothers_pipe)
+      all.push_back(name_of(who.first));
+  }
+  return all;
+}
+
+std::string Parking::why_lost_in(const std::string& domain, pid_t pid) const {
+  const auto place = places_.find(domain);
+  if (!is_on() || place == places_.end()) return "domains are not parked: firebreakd --park-s";
+  if (!in_the_way(domain).empty())
+    return fmt::format("a process in domain {} dumps into another's pipe", domain);
+  if (place->second.state.phase == park::ParkingPhase::Off)
+    return fmt::format("domain {} has no parking client yet", domain);
+  if (place->second.state.phase != park::ParkingPhase::Ready)
+    return fmt::format("domain {} has had an exception", domain);
+  const auto its = dumpers_.find({pid, domain});
+  const bool is_in_mode = its != dumpers_.end() && !its->second.path.empty();
+  return is_in_mode ? "" : "it is not in the core dump mode";
+}
+
 std::string Parking::name_of(pid_t pid) const {
   const std::string tenant = at_.processes.tenant_of(pid);
   return tenant.empty() ? std::to_string(pid) : fmt::format("{}-{}", tenant, pid);
@@ -886,7 +908,8 @@ std::int64_t Parking::ms_since(Monotonic then) const {
 ParkingReport Parking::report(const std::string& domain) const {
   const auto place = places_.find(domain);
   if (place == places_.end()) return {};
-  return {place->second.state.phase, place->second.state.culprits, not_in_mode(domain), place->second.news};
+  return {place->second.state.phase, place->second.state.culprits, in_the_way(domain), not_in_mode(domain),
+          place->second.news};
 }
 
 }  // namespace firebreak::agent

@@ -294,10 +294,14 @@ void Parking::look_at(const InDomain& who, Dumper& dumper, bool for_good) {
     if (!for_good && other == 0) return;
     dumper.is_in_doubt = is_not_answered;
     dumper.is_out = true;
+    // A driver that is ours dumps nowhere then (program/virtual/process.h).
+    dumper.has_anothers_pipe = other != 0 && !spare;
+    const std::string what = dumper.has_anothers_pipe
+                                 ? fmt::format("domain {} is not parked while it is there", domain)
+                                 : fmt::format("an exception in domain {} ends it", domain);
     tell(domain, pid,
-         fmt::format("process {} is not in the core dump mode{}: domain {} is not parked while it is there",
-                     name_of(pid),
-                     other == 0 ? "" : " with a pipe of its own, but has that of " + name_of(other), domain));
+         fmt::format("process {} is not in the core dump mode{}: {}", name_of(pid),
+                     other == 0 ? "" : " with a pipe of its own, but has that of " + name_of(other), what));
     return;
   }
   dumper.has_spare = has_spare;
@@ -377,7 +381,7 @@ void Parking::empty(const std::string& path) {
 
 void Parking::enter(const InDomain& who, Dumper& dumper, std::string path) {
   dumper.is_in_doubt = false;
-  dumper.is_out = false;
+  dumper.is_out = dumper.has_anothers_pipe = false;
   dumper.path = std::move(path);
   if (!dumper.pipe) open_pipe(who, dumper);
 }

@@ -80,7 +80,7 @@ std::string spare_of(const json& tenant) {
   const std::string reason = word(spare, "reason", "");
   const auto cost_mib = spare.value("gpu_memory_mib", std::uint64_t{0});
   const std::string cost = cost_mib == 0 ? "" : fmt::format(", {} MiB", cost_mib);
-  if (!domain.empty()) return fmt::format("{}, in {}{}", state, domain, cost);
+  if (!domain.empty() && reason.empty()) return fmt::format("{}, in {}{}", state, domain, cost);
   return reason.empty() ? state : fmt::format("{}: {}", state, reason);
 }
 
@@ -99,9 +99,10 @@ bool is_parked(const json& domains, const json& member) {
 std::string survives(const json& tenant, const json& domains) {
   if (word(tenant, "standby_state") == "ready") return "any fault";
   const json active = tenant.value("active", json());
-  const bool has_spare = word(tenant.value("spare", json::object()), "state") == "protected";
+  const json spare = tenant.value("spare", json::object());
   const bool parked = is_parked(domains, active);
-  if (has_spare) return parked ? "exceptions" : "faults while idle";
+  if (word(spare, "state") == "protected" && parked) return "exceptions";
+  if (spare.is_object() && !word(spare, "domain", "").empty()) return "faults while idle";
   return parked ? "exceptions, for a while" : "nothing";
 }
 

@@ -314,6 +314,7 @@ class VirtualProcess {
   const Object* only_own_context();
   static void forget_current(const Instance& instance);
   void start_working();
+  void claim_dumps();
   Result<const Instance*> bring_up_first();
   bool takes_instances(const std::string& domain) const;
   CUresult initialise_alone(unsigned int flags);
@@ -372,6 +373,7 @@ class VirtualProcess {
   Nanoseconds before_next_spare_{0};                       ///< of the keeper, as the next one
   std::chrono::steady_clock::time_point next_spare_ = {};  ///< not before that
   std::optional<os::EnvironmentScope> anchor_dump_;        ///< of the anchor, for good
+  std::vector<os::Fd> claims_;                             ///< on where the dumps go, for good
   bool has_tried_ = false;                                 ///< to bring up an instance that works
   os::Standing began_as_;                                  ///< the program, when it came to CUDA
   std::atomic<bool> has_started_{false};                   ///< there is one, and the anchor
