@@ -371,11 +371,9 @@ TEST_F(ByCalls, NobodyWhoHasSettingsOfItsOwn) {
   }
   EXPECT_FALSE(agent_->said("by the driver's calls"));
   Player& rogue = start_rogue("misaligned-load");
-  const pid_t culprit = pid_of("rogue");
-  fault(rogue);
-  let_them_end();
-  expect_right(one);
-  expect_to_have_got_nothing(rogue, culprit, false);
+  rogue.actor->tell("go");
+  expect_to_have_fallen(one);
+  wait_for_end(rogue);
 }
 
 TEST_F(ParkedDomainWhole, AClientThatIsNotInTheModeIsInNobodysWayAndIsNamed) {
@@ -396,7 +394,7 @@ TEST_F(ParkedDomainWhole, AClientThatIsNotInTheModeIsInNobodysWayAndIsNamed) {
   fault(rogue);
   let_them_end();
   expect_right(one);
-  wait_for_end(foreign);
+  expect_to_have_fallen(foreign);
   expect_to_have_got_nothing(rogue, culprit, false);
 }
 

@@ -148,13 +148,9 @@ class Domain {
   /// Nobody's dump is waited for any more.
   bool is_hold_over() const;
   bool has_dumped(std::uint32_t slot) const { return core_dump_of(slot) == CoreDump::Complete; }
-  /// Its work waits. Nobody halts the work of a client that writes no dump, but for the exception's own
-  /// (H200).
+  /// Its work waits.
   bool stands_still(std::uint32_t slot) const {
-    if (!is_held()) return false;
-    const bool is_let_be = core_dump_of(slot) == CoreDump::None && page_->held.load() != slot + 1;
-    const bool is_halted = core_dump_of(slot) != CoreDump::Complete && !is_let_be;
-    return is_halted || page_->came_up_again.load() != 0;
+    return is_held() && (core_dump_of(slot) != CoreDump::Complete || page_->came_up_again.load() != 0);
   }
   /// Notes that the exception which holds it has come up again as a memory fault: everybody's work waits.
   /// False: it had before.

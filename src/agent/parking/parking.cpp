@@ -716,6 +716,8 @@ std::vector<pid_t> Parking::who_works_in(const std::string& domain) const {
     const pid_t active = tenant->active.pid;
     if (active == 0 || tenant->active.domain != domain || !is_known_in(active, domain)) continue;
     const auto its = dumpers_.find({active, domain});
+    if (its != dumpers_.end() && its->second.path.empty())
+      continue;  // it is lost, however long it is waited for
     const bool has_begun = its != dumpers_.end() && its->second.has_begun();
     if (has_begun || at_.spares.may_work_in(active, domain)) all.push_back(active);
   }
