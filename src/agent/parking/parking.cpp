@@ -866,38 +866,6 @@ void Parking::tell(const std::string& domain, pid_t pid, const std::string& text
   at_.teller.tell(std::move(event));
 }
 
-std::vector<std::string> Parking::not_in_mode(const std::string& domain) const {
-  std::vector<std::string> all;
-  for (const auto& [who, dumper] : dumpers_) {
-    const bool is_out = dumper.path.empty() && (dumper.is_out || !dumper.is_in_doubt);
-    if (who.second == domain && is_out) all.push_back(name_of(who.first));
-  }
-  return all;
-}
-
-std::vector<std::string> Parking::in_the_way(const std::string& domain) const {
-  std::vector<std::string> all;
-  for (const auto& [who, dumper] : dumpers_) {
-    if (who.second == domain && dumper.path.empty() && dumper.has_anothers_pipe)
-      all.push_back(name_of(who.first));
-  }
-  return all;
-}
-
-std::string Parking::why_lost_in(const std::string& domain, pid_t pid) const {
-  const auto place = places_.find(domain);
-  if (!is_on() || place == places_.end()) return "domains are not parked: firebreakd --park-s";
-  if (!in_the_way(domain).empty())
-    return fmt::format("a process in domain {} dumps into another's pipe", domain);
-  if (place->second.state.phase == park::ParkingPhase::Off)
-    return fmt::format("domain {} has no parking client yet", domain);
-  if (place->second.state.phase != park::ParkingPhase::Ready)
-    return fmt::format("domain {} has had an exception", domain);
-  const auto its = dumpers_.find({pid, domain});
-  const bool is_in_mode = its != dumpers_.end() && !its->second.path.empty();
-  return is_in_mode ? "" : "it is not in the core dump mode";
-}
-
 std::string Parking::name_of(pid_t pid) const {
   const std::string tenant = at_.processes.tenant_of(pid);
   return tenant.empty() ? std::to_string(pid) : fmt::format("{}-{}", tenant, pid);
