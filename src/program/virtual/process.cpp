@@ -8,7 +8,6 @@
 #include <thread>
 #include <utility>
 
-#include "ground/os/claimed_name.h"
 #include "ground/os/file.h"
 #include "program/cuda/driver.h"
 
@@ -182,21 +181,6 @@ Result<const Instance*> VirtualProcess::bring_up_first() {
   if (working || other.empty()) return working;
   auto instead = bring_up(other);
   return instead ? instead : working;
-}
-
-/// Whoever was started by the program has its environment. Two dumps in one pipe nobody could read, so the
-/// first process that comes to CUDA has the pipes. Another one writes no dumps, and is lost where its domain
-/// is; likewise one whose pipes have gone with the first: whose dump cannot be opened ends its neighbours.
-void VirtualProcess::claim_dumps() {
-  if (settings_.dumps[0].empty()) return;
-  bool are_ours = true;
-  for (const std::string& path : settings_.dumps) {
-    auto claim = os::claim_name("firebreak-dumps-" + path.substr(path.rfind('/') + 1));
-    are_ours = are_ours && os::is_fifo_of(path, began_as_.user) &&
-               (claim || claim.error().code != ErrorCode::Unavailable);
-    if (claim) claims_.push_back(std::move(*claim));
-  }
-  if (!are_ours) settings_.dumps = {no_dump, no_dump};
 }
 
 void VirtualProcess::start_working() {
