@@ -272,7 +272,7 @@ def play(agent, kind, parked, then, options):
     beside = [name for name, what in zip(tenants, options.beside.split(",")) if what == "starts"
               or (domain if what in STRANGERS and domain == "a" else agent.domain_of(name)) == domain]
     if parked:
-        row["all_in_the_mode"] = agent.await_all(lambda d: not d["parking"]["prevented_by"], 10)
+        row["all_in_the_mode"] = agent.await_all(lambda d: not d["parking"]["not_in_mode"], 10)
     offset = os.path.getsize(agent.log)
     time.sleep(0.3)
     now = datetime.datetime.now()

@@ -126,6 +126,26 @@ def held_by(pid):
         return None
 
 
+def raise_in(stage, name, kind, domain):
+    """A neighbour's, in that domain, until it has ended: a standby is placed in the second one. None: it did not come."""
+    rogue = stage.run(name, [stage.programs + "/firebreak-lab", "inject", "--wait", kind],
+                      *(["--standby"] if domain == "b" else ["--without", "guard,spare"]), stdin=subprocess.PIPE)
+    if "prepared" not in rogue.stdout.readline():
+        rogue.kill()
+        return None
+    time.sleep(0.2)
+    row = {"raised_ns": time.monotonic_ns()}
+    rogue.stdin.write("go\n")
+    rogue.stdin.flush()
+    try:
+        for line in rogue.communicate(timeout=60)[0].splitlines():  # a standby is ended with its domain, and says nothing
+            if line.startswith("answered "):
+                row["faulter"] = line.split()[2]
+    except subprocess.TimeoutExpired:
+        rogue.kill()
+    return row
+
+
 def raise_fault(stage, number, kind):
     """Beside the tenants, wherever they are by now: standbys are placed in the second domain."""
     before = stage.wait(stage.is_ready, 30)
@@ -141,22 +161,11 @@ def raise_fault(stage, number, kind):
     row["in_that_domain"] = sum(1 for each in domains.values() if each == domain)
     row["guard"] = {each["name"]: (each["guard"] or {}).get("state") for each in before["tenants"]
                     if each["name"] in stage.tenants}
-    name = f"rogue{number}"
-    rogue = stage.run(name, [stage.programs + "/firebreak-lab", "inject", "--wait", kind],
-                      *(["--standby"] if domain == "b" else ["--without", "guard,spare"]), stdin=subprocess.PIPE)
-    if "prepared" not in rogue.stdout.readline():
+    raised = raise_in(stage, f"rogue{number}", kind, domain)
+    if raised is None:
         row["ready"] = False
         return row
-    time.sleep(0.2)
-    row["raised_ns"] = time.monotonic_ns()
-    rogue.stdin.write("go\n")
-    rogue.stdin.flush()
-    try:
-        for line in rogue.communicate(timeout=60)[0].splitlines():  # a standby is ended with its domain, and says nothing
-            if line.startswith("answered "):
-                row["faulter"] = line.split()[2]
-    except subprocess.TimeoutExpired:
-        rogue.kill()
+    row |= raised
     after = stage.status() or {"tenants": []}
     row["left"] = sum(1 for each in after["tenants"] if each["name"] in stage.tenants and each["active"]
                       and each["active"]["domain"] != domain)

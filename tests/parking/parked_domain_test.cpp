@@ -30,7 +30,7 @@ TEST_P(EachKind, EverybodyElseFinishesAndOnlyTheFaulterGetsNothing) {
   const nlohmann::json held = domain();
   EXPECT_EQ(held["parking"]["state"], "held");
   EXPECT_EQ(held["parking"]["culprits"], nlohmann::json({culprit}));
-  EXPECT_THAT(held["parking"]["prevented_by"], IsEmpty());
+  EXPECT_THAT(held["parking"]["not_in_mode"], IsEmpty());
   EXPECT_FALSE(rogue.said("answered")) << "its call does not return with a result";
   let_them_end();
   expect_right(one);
@@ -275,7 +275,7 @@ class ByCalls : public ParkedDomainWhole {
   void wait_until_it_is(const std::string& who) {
     wait(who,
          [&] { return agent_->said(who) && agent_->said("is in the core dump mode by the driver's calls"); });
-    EXPECT_THAT(domain()["parking"]["prevented_by"], IsEmpty());
+    EXPECT_THAT(domain()["parking"]["not_in_mode"], IsEmpty());
   }
   /// As in a container: nobody has started it but its environment.
   Player& start_preloaded(std::vector<std::string> command) {
@@ -367,7 +367,7 @@ TEST_F(ByCalls, NobodyWhoHasSettingsOfItsOwn) {
   command.insert(command.begin(), {"env", "CUDA_COREDUMP_FILE=" + sandbox_.file("own")});
   Player& one = start_tenant("one", without_the_mode(std::move(command)), {"--guard"});
   wait("its first kernel", [&] { return one.said("working"); });
-  for (nlohmann::json now; now.empty(); now = domain()["parking"]["prevented_by"]) {
+  for (nlohmann::json now; now.empty(); now = domain()["parking"]["not_in_mode"]) {
   }
   EXPECT_FALSE(agent_->said("by the driver's calls"));
   Player& rogue = start_rogue("misaligned-load");
@@ -376,7 +376,7 @@ TEST_F(ByCalls, NobodyWhoHasSettingsOfItsOwn) {
   wait_for_end(rogue);
 }
 
-TEST_F(ParkedDomainWhole, AClientThatIsNotInTheModePreventsItAndIsNamed) {
+TEST_F(ParkedDomainWhole, AClientThatIsNotInTheModeIsInNobodysWayAndIsNamed) {
   start_parking();
   Player& one = start_checker("one");
   Player& foreign =
@@ -385,14 +385,37 @@ TEST_F(ParkedDomainWhole, AClientThatIsNotInTheModePreventsItAndIsNamed) {
                                 {"CUDA_MPS_PIPE_DIRECTORY", sandbox_.file("d/a/pipe")}});
   wait("its first kernel", [&] { return foreign.said("working"); });
   const std::string its = std::to_string(foreign.actor->record().pid);
-  for (nlohmann::json now; now.empty(); now = domain()["parking"]["prevented_by"]) {
+  for (nlohmann::json now; now.empty(); now = domain()["parking"]["not_in_mode"]) {
   }
-  EXPECT_THAT(domain()["parking"]["prevented_by"].dump(), HasSubstr(its));
+  EXPECT_THAT(domain()["parking"]["not_in_mode"].dump(), HasSubstr(its));
+  EXPECT_THAT(domain()["parking"]["prevented_by"], IsEmpty());
   Player& rogue = start_rogue("misaligned-load");
-  rogue.actor->tell("go");
-  expect_to_have_fallen(one);
+  const pid_t culprit = pid_of("rogue");
+  fault(rogue);
+  let_them_end();
+  expect_right(one);
   expect_to_have_fallen(foreign);
-  wait_for_end(rogue);
+  expect_to_have_got_nothing(rogue, culprit, false);
+}
+
+/// Its own kernel's result reaches nobody, and nobody else is named for it.
+TEST_F(ParkedDomainWhole, AnExceptionOfAClientThatIsNotInTheModeIsOutlived) {
+  start_parking();
+  Player& one = start_checker("one");
+  Player& foreign = start({program("firebreak-lab"), "inject", "--wait", "misaligned-load"},
+                          {{"FIREBREAK_SOFTGPU_DIR", sandbox_.file("d/softgpu")},
+                           {"LD_LIBRARY_PATH", std::string(FIREBREAK_PROGRAMS) + "/../lib/softgpu"},
+                           {"CUDA_MPS_PIPE_DIRECTORY", sandbox_.file("d/a/pipe")}});
+  wait("the faulter", [&] { return foreign.said("prepared"); });
+  for (nlohmann::json now; now.empty(); now = domain()["parking"]["not_in_mode"]) {
+  }
+  foreign.actor->tell("go");
+  wait_for_parking("held");
+  EXPECT_THAT(domain()["parking"]["culprits"], IsEmpty());
+  let_them_end();
+  expect_right(one);
+  wait_for_end(foreign);
+  EXPECT_FALSE(foreign.said("CUDA_SUCCESS")) << testing::PrintToString(foreign.lines);
 }
 
 }  // namespace

@@ -20,6 +20,7 @@
 #include "shared/abi/cuda_driver_functions.h"
 #include "shared/abi/cuda_tables.h"
 #include "tests/virtual/corner_program.h"
+#include "tests/virtual/event_program.h"
 #include "tests/virtual/graph_program.h"
 #include "tests/virtual/mapping_program.h"
 #include "tests/virtual/random_program.h"
@@ -281,9 +282,10 @@ class Program {
     if (verb == "export") return {export_memory()};
     if (verb == "random") return run_random(words);
     if (verb.starts_with("graph_")) return run_graph(verb, words);
-    if (verb == "vmm") return run_mapping(words);
-    if (verb == "redo") return run_redo(words);
-    if (verb == "corner") return run_corner(words);
+    if (verb == "vmm") return run_part(mappings_, words);
+    if (verb == "redo") return run_part(redo_, words);
+    if (verb == "corner") return run_part(corners_, words);
+    if (verb == "event") return run_part(events_, words);
     return {CUDA_ERROR_UNKNOWN};
   }
 
@@ -759,36 +761,16 @@ class Program {
     return {CUDA_SUCCESS, all};
   }
 
-  Answer run_mapping(std::istream& words) {
+  /// What it has for itself is there from the first of its verbs on.
+  template <class Part>
+  Answer run_part(std::optional<Part>& part, std::istream& words) {
     std::string what;
     words >> what;
-    if (!mappings_) {
-      mappings_.emplace(cuda::Backend::from(
+    if (!part) {
+      part.emplace(cuda::Backend::from(
           library_, [](void* library, const char* symbol) { return ::dlsym(library, symbol); }));
     }
-    const auto [result, value] = mappings_->run(what, words);
-    return {result, value};
-  }
-
-  Answer run_redo(std::istream& words) {
-    std::string what;
-    words >> what;
-    if (!redo_) {
-      redo_.emplace(cuda::Backend::from(
-          library_, [](void* library, const char* symbol) { return ::dlsym(library, symbol); }));
-    }
-    const auto [result, value] = redo_->run(what, words);
-    return {result, value};
-  }
-
-  Answer run_corner(std::istream& words) {
-    std::string what;
-    words >> what;
-    if (!corners_) {
-      corners_.emplace(cuda::Backend::from(
-          library_, [](void* library, const char* symbol) { return ::dlsym(library, symbol); }));
-    }
-    const auto [result, value] = corners_->run(what, words);
+    const auto [result, value] = part->run(what, words);
     return {result, value};
   }
 
@@ -855,6 +837,7 @@ class Program {
   std::vector<CUdeviceptr> many_;
   std::optional<test::GraphProgram> graphs_;
   std::optional<test::MappingProgram> mappings_;
+  std::optional<test::EventProgram> events_;
   std::optional<test::RedoProgram> redo_;
   std::optional<test::CornerProgram> corners_;
   void* host_ = nullptr;

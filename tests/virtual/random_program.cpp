@@ -469,6 +469,13 @@ class RandomProgram {
     good(driver_.cuEventSynchronize(event));
     good(driver_.cuEventQuery(event));
   }
+  /// Whether it is answered, as it is where both were recorded and measure time.
+  void ask_time() {
+    if (events_.empty()) return make_event();
+    wait_for_all();
+    float milliseconds = 0;
+    good(driver_.cuEventElapsedTime(&milliseconds, one_of(events_), one_of(events_)));
+  }
 
   // ---- Contexts ----
 
@@ -701,20 +708,26 @@ class RandomProgram {
 };
 
 RandomProgram::Act RandomProgram::any_act() {
-  static constexpr std::array<Act, 39> acts{
-      &RandomProgram::allocate,      &RandomProgram::free,          &RandomProgram::change_stream,
-      &RandomProgram::change_stream, &RandomProgram::fill,          &RandomProgram::write,
-      &RandomProgram::copy,          &RandomProgram::read,          &RandomProgram::describe,
-      &RandomProgram::pin,           &RandomProgram::unpin,         &RandomProgram::use_pinned,
-      &RandomProgram::load_code,     &RandomProgram::unload_code,   &RandomProgram::launch,
-      &RandomProgram::launch,        &RandomProgram::launch,        &RandomProgram::ask_code,
-      &RandomProgram::write_factors, &RandomProgram::ask_function,  &RandomProgram::make_stream,
-      &RandomProgram::end_stream,    &RandomProgram::ask_stream,    &RandomProgram::use_event,
-      &RandomProgram::act_elsewhere, &RandomProgram::ask_context,   &RandomProgram::make_context,
-      &RandomProgram::use_context,   &RandomProgram::make_graph,    &RandomProgram::launch_graph,
-      &RandomProgram::launch_graph,  &RandomProgram::update_graph,  &RandomProgram::end_graph,
-      &RandomProgram::create_mapped, &RandomProgram::change_mapped, &RandomProgram::change_mapped,
-      &RandomProgram::use_mapped,    &RandomProgram::use_mapped,    &RandomProgram::describe_mapped};
+  static constexpr std::array<Act, 40> acts{&RandomProgram::allocate,      &RandomProgram::free,
+                                            &RandomProgram::change_stream, &RandomProgram::change_stream,
+                                            &RandomProgram::fill,          &RandomProgram::write,
+                                            &RandomProgram::copy,          &RandomProgram::read,
+                                            &RandomProgram::describe,      &RandomProgram::pin,
+                                            &RandomProgram::unpin,         &RandomProgram::use_pinned,
+                                            &RandomProgram::load_code,     &RandomProgram::unload_code,
+                                            &RandomProgram::launch,        &RandomProgram::launch,
+                                            &RandomProgram::launch,        &RandomProgram::ask_code,
+                                            &RandomProgram::write_factors, &RandomProgram::ask_function,
+                                            &RandomProgram::make_stream,   &RandomProgram::end_stream,
+                                            &RandomProgram::ask_stream,    &RandomProgram::use_event,
+                                            &RandomProgram::ask_time,      &RandomProgram::act_elsewhere,
+                                            &RandomProgram::ask_context,   &RandomProgram::make_context,
+                                            &RandomProgram::use_context,   &RandomProgram::make_graph,
+                                            &RandomProgram::launch_graph,  &RandomProgram::launch_graph,
+                                            &RandomProgram::update_graph,  &RandomProgram::end_graph,
+                                            &RandomProgram::create_mapped, &RandomProgram::change_mapped,
+                                            &RandomProgram::change_mapped, &RandomProgram::use_mapped,
+                                            &RandomProgram::use_mapped,    &RandomProgram::describe_mapped};
   // What is refused is the same all the time: less of it.
   return below(40) == 0 ? &RandomProgram::do_nonsense : acts[below(acts.size())];
 }

@@ -87,6 +87,26 @@ TEST_P(RestOfEachKind, WhatTheProgramHasIsThereAgain) {
   }
 }
 
+TEST_P(RestOfEachKind, TimesOfEventsOfBeforeItAreTheSameAfterIt) {
+  const auto program = start_with_spare();
+  for (const char* const each : {"make 0 0", "make 1 0", "record 0", "wait 0"})
+    EXPECT_EQ(program->tell(std::string("event ") + each), CUDA_SUCCESS) << each;
+  EXPECT_EQ(program->tell("step"), CUDA_SUCCESS);
+  for (const char* const each : {"record 1", "wait 1"})
+    EXPECT_EQ(program->tell(std::string("event ") + each), CUDA_SUCCESS) << each;
+  const auto before = program->ask("event elapsed 0 1");
+  ASSERT_EQ(before.result, CUDA_SUCCESS);
+  Page page(program->pid());
+  for (int times = 0; times < 2; ++times) {
+    ASSERT_TRUE(page.is(SpareState::Protected)) << page.reason();
+    ASSERT_EQ(go_to(page, GetParam()), "");
+    ASSERT_EQ(go_to(page, RestLevel::Awake), "");
+    const auto after = program->ask("event elapsed 0 1");
+    EXPECT_EQ(after.result, CUDA_SUCCESS);
+    EXPECT_EQ(after.value, before.value);
+  }
+}
+
 TEST_P(RestOfEachKind, ACallOfTheProgramsWaitsUntilItIsAwake) {
   const auto program = start_with_spare();
   Page page(program->pid());

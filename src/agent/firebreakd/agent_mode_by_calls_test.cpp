@@ -38,21 +38,22 @@ class ModeByCalls : public ParkedDomain {
   std::string named(const std::string& tenant, const Peer& peer) {
     return tenant + "-" + std::to_string(peer.pid());
   }
+  nlohmann::json not_in_mode() { return parking("a")["not_in_mode"]; }
   nlohmann::json prevented_by() { return parking("a")["prevented_by"]; }
 };
 
 TEST_F(ModeByCalls, WhoWasNotStartedByRunCanBeInTheMode) {
   Peer watcher = peer(), llm = joined("llm");
   ask(watcher, abi::Subscribe{});
-  EXPECT_THAT(prevented_by(), ElementsAre(named("llm", llm)));
+  EXPECT_THAT(not_in_mode(), ElementsAre(named("llm", llm)));
   const std::string pipe = pipe_for(llm);
   EXPECT_THAT(pipe, testing::MatchesRegex(directory.path() + "/dumps/by-calls-" + std::to_string(llm.pid()) +
                                           "-[0-9]+-[0-9a-f]{16}\\.pipe"));
   EXPECT_TRUE(os::is_fifo_of(pipe, ::geteuid()));
   EXPECT_EQ(pipe_for(llm), pipe) << "asked again, since an answer may be lost";
-  EXPECT_THAT(prevented_by(), ElementsAre(named("llm", llm))) << "it has not said that it is";
+  EXPECT_THAT(not_in_mode(), ElementsAre(named("llm", llm))) << "it has not said that it is";
   ask(llm, abi::CoreDumpMode{});
-  EXPECT_THAT(prevented_by(), IsEmpty());
+  EXPECT_THAT(not_in_mode(), IsEmpty());
   EXPECT_THAT(told(watcher),
               ElementsAre(named("llm", llm) + " is in the core dump mode by the driver's calls"));
   name_by(pipe);
@@ -63,7 +64,7 @@ TEST_F(ModeByCalls, WhoWasNotStartedByRunCanBeInTheMode) {
 TEST_F(ModeByCalls, WhoDumpsIsInTheModeWhateverItHasSaid) {
   Peer llm = joined("llm");
   const std::string pipe = pipe_for(llm);
-  EXPECT_THAT(prevented_by(), ElementsAre(named("llm", llm)));
+  EXPECT_THAT(not_in_mode(), ElementsAre(named("llm", llm)));
   name_by(pipe);
   EXPECT_THAT(parking("a")["culprits"], ElementsAre(llm.pid()));
 }
@@ -73,7 +74,7 @@ TEST_F(ModeByCalls, WhoCannotBeIsStillInTheWay) {
   ask(watcher, abi::Subscribe{});
   const std::string pipe = pipe_for(llm);
   ask(llm, abi::CoreDumpMode{"the driver\nrefuses"});
-  EXPECT_THAT(prevented_by(), ElementsAre(named("llm", llm)));
+  EXPECT_THAT(not_in_mode(), ElementsAre(named("llm", llm)));
   EXPECT_THAT(told(watcher),
               ElementsAre(named("llm", llm) + " cannot be in the core dump mode: the driver?refuses"));
   EXPECT_FALSE(os::is_there(pipe));
@@ -82,7 +83,7 @@ TEST_F(ModeByCalls, WhoCannotBeIsStillInTheWay) {
 TEST_F(ModeByCalls, WhoSaysSoWithoutAPipeIsNot) {
   Peer llm = joined("llm");
   ask(llm, abi::CoreDumpMode{});
-  EXPECT_THAT(prevented_by(), ElementsAre(named("llm", llm)));
+  EXPECT_THAT(not_in_mode(), ElementsAre(named("llm", llm)));
 }
 
 TEST_F(ModeByCalls, WhatOneSaysIsOfItAlone) {
@@ -90,7 +91,7 @@ TEST_F(ModeByCalls, WhatOneSaysIsOfItAlone) {
   EXPECT_NE(pipe_for(llm), "");
   EXPECT_NE(pipe_for(rogue), "");
   ask(rogue, abi::CoreDumpMode{});
-  EXPECT_THAT(prevented_by(), ElementsAre(named("llm", llm)));
+  EXPECT_THAT(not_in_mode(), ElementsAre(named("llm", llm)));
 }
 
 TEST_F(ModeByCalls, TheNextAgentKnowsWhoIs) {
@@ -99,9 +100,9 @@ TEST_F(ModeByCalls, TheNextAgentKnowsWhoIs) {
   ask(llm, abi::CoreDumpMode{});
   begin(Milliseconds(600'000));
   EXPECT_TRUE(os::is_there(pipe));
-  EXPECT_THAT(prevented_by(), IsEmpty());
+  EXPECT_THAT(not_in_mode(), IsEmpty());
   detectors.callbacks.on_gpu_opened(llm.pid());
-  EXPECT_THAT(prevented_by(), IsEmpty());
+  EXPECT_THAT(not_in_mode(), IsEmpty());
   name_by(pipe);
 }
 
@@ -111,11 +112,11 @@ TEST_F(ModeByCalls, WhoAsksAgainIsNotInTheModeBeforeItSaysSo) {
   Peer llm = joined("llm");
   const std::string pipe = pipe_for(llm);
   ask(llm, abi::CoreDumpMode{});
-  EXPECT_THAT(prevented_by(), IsEmpty());
+  EXPECT_THAT(not_in_mode(), IsEmpty());
   EXPECT_EQ(pipe_for(llm), pipe);
-  EXPECT_THAT(prevented_by(), ElementsAre(named("llm", llm)));
+  EXPECT_THAT(not_in_mode(), ElementsAre(named("llm", llm)));
   ask(llm, abi::CoreDumpMode{});
-  EXPECT_THAT(prevented_by(), IsEmpty());
+  EXPECT_THAT(not_in_mode(), IsEmpty());
   name_by(pipe);
 }
 
@@ -124,12 +125,12 @@ TEST_F(ModeByCalls, ForTheNextAgentWhoHasNotSaidSoIsNot) {
   const std::string pipe = pipe_for(llm);
   begin(Milliseconds(600'000));
   detectors.callbacks.on_gpu_opened(llm.pid());
-  EXPECT_THAT(prevented_by(), ElementsAre(named("llm", llm)));
+  EXPECT_THAT(not_in_mode(), ElementsAre(named("llm", llm)));
   llm.reconnect();
   settle();
   EXPECT_EQ(pipe_for(llm), pipe);
   ask(llm, abi::CoreDumpMode{});
-  EXPECT_THAT(prevented_by(), IsEmpty());
+  EXPECT_THAT(not_in_mode(), IsEmpty());
 }
 
 TEST_F(ModeByCalls, MpsIsAskedWhoseClientSomebodyIs) {
@@ -145,10 +146,10 @@ TEST_F(ModeByCalls, MpsIsAskedWhoseClientSomebodyIs) {
   EXPECT_EQ(pipe_for(stranger), "");
   EXPECT_THAT(domains.asked_for_clients, ElementsAre("a", "b")) << "not each time";
   domains.callbacks.on_clients("a", {clock.now(), {stranger.pid()}});
-  EXPECT_THAT(prevented_by(), ElementsAre(std::to_string(stranger.pid())));
+  EXPECT_THAT(not_in_mode(), ElementsAre(std::to_string(stranger.pid())));
   EXPECT_NE(pipe_for(stranger), "");
   ask(stranger, abi::CoreDumpMode{});
-  EXPECT_THAT(prevented_by(), IsEmpty());
+  EXPECT_THAT(not_in_mode(), IsEmpty());
 }
 
 // The stranger is nobody's tenant, and its domain fell under it at once.
@@ -173,7 +174,7 @@ TEST_F(ModeByCalls, WhoseEnvironmentSaysSoNeedsNoOther) {
   Peer placed = peer("", mode_of("own"));
   join(placed, "placed", abi::Role::Active);
   detectors.callbacks.on_gpu_opened(placed.pid());
-  EXPECT_THAT(prevented_by(), IsEmpty());
+  EXPECT_THAT(not_in_mode(), IsEmpty());
   EXPECT_EQ(pipe_for(placed), "");
 }
 
@@ -188,6 +189,22 @@ TEST_F(ModeByCalls, AChildWithItsParentsPipeIsInTheWay) {
   detectors.callbacks.on_exit(child.pid());
   EXPECT_THAT(prevented_by(), IsEmpty());
   EXPECT_TRUE(os::is_there(llm.pipe));
+}
+
+/// A compiler's worker, say: its driver, which is ours, dumps nowhere.
+TEST_F(ModeByCalls, AChildWithASpareIsInNobodysWay) {
+  Peer command = peer();
+  const Process llm = start(command, "llm");
+  Environment environment = park::mode_environment(llm.pipe);
+  environment.emplace_back("FIREBREAK_SPARE", "/mps/a:/mps/b");
+  environment.emplace_back("FIREBREAK_SPARE_DUMPS", llm.pipe + ":" + llm.pipe);
+  Peer child = peer("", environment);
+  domains.callbacks.on_clients("a", {clock.now(), {llm.pid, child.pid()}});
+  EXPECT_THAT(prevented_by(), IsEmpty());
+  EXPECT_THAT(not_in_mode(), ElementsAre(std::to_string(child.pid())));
+  Process rogue = start(command, "rogue");
+  name_culprit(rogue);
+  EXPECT_THAT(parking("a")["culprits"], ElementsAre(rogue.pid));
 }
 
 TEST_F(ModeByCalls, NothingIsLeftOfTheDead) {

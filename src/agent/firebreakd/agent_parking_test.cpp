@@ -17,7 +17,7 @@ TEST_F(ParkedDomain, WhoIsPlacedThereIsInTheMode) {
   EXPECT_THAT(llm.pipe, HasSubstr(directory.path() + "/dumps/"));
   EXPECT_THAT(llm.pipe, testing::MatchesRegex(".*/[0-9]+-[0-9]+-[0-9a-f]{16}\\.pipe")) << "nobody guesses it";
   EXPECT_NE(llm.pipe.substr(llm.pipe.size() - 21), client_pipe().substr(client_pipe().size() - 21));
-  EXPECT_THAT(parking("a")["prevented_by"], IsEmpty());
+  EXPECT_THAT(parking("a")["not_in_mode"], IsEmpty());
 }
 
 std::string pipe_in(const Environment& environment) {
@@ -58,9 +58,9 @@ TEST_F(ParkedDomain, WhoHasNotBegunItsProgramIsNotInTheWayHoweverLongThatTakes) 
   clock.advance(std::chrono::seconds(60));
   const auto until_looked = std::chrono::steady_clock::now() + std::chrono::seconds(2);
   while (std::chrono::steady_clock::now() < until_looked) loop->run_once(Milliseconds(50));
-  EXPECT_THAT(parking("a")["prevented_by"], IsEmpty());
+  EXPECT_THAT(parking("a")["not_in_mode"], IsEmpty());
   detectors.callbacks.on_gpu_opened(llm.pid);
-  EXPECT_THAT(parking("a")["prevented_by"], ElementsAre("llm-" + std::to_string(llm.pid)));
+  EXPECT_THAT(parking("a")["not_in_mode"], ElementsAre("llm-" + std::to_string(llm.pid)));
 }
 
 /// The path stands in the process's own environment: it leads to no file of others, and removes none.
@@ -75,7 +75,7 @@ TEST_F(ParkedDomain, APathThatIsNotItsPipeIsLeftAlone) {
     ask(command, abi::Adopt{"evil", abi::Role::Active, command.pid()});
     detectors.callbacks.on_gpu_opened(command.pid());
     if (path != pipe || ::geteuid() == 0) {
-      EXPECT_THAT(parking("a")["prevented_by"].dump(), HasSubstr(std::to_string(command.pid()))) << path;
+      EXPECT_THAT(parking("a")["not_in_mode"].dump(), HasSubstr(std::to_string(command.pid()))) << path;
     }
     command.end(kernel);
     detectors.callbacks.on_exit(command.pid());
@@ -550,7 +550,7 @@ TEST_F(ParkedDomain, WhoHasAStandbyIsHandedOverAndNothingIsFenced) {
   detectors.callbacks.on_gpu_opened(active.pid());
   Peer command = peer();
   const Process rogue = start(command, "rogue");
-  ASSERT_THAT(parking("a")["prevented_by"], IsEmpty());
+  ASSERT_THAT(parking("a")["not_in_mode"], IsEmpty());
   name_culprit(rogue);
   settle();
   const auto asked = active.receive();
@@ -598,11 +598,23 @@ TEST_F(ParkedDomain, ItFallsWhenItsCulpritIsGone) {
   until([&] { return of_client.write(); });
 }
 
-TEST_F(ParkedDomain, WhoeverIsNotInTheModePreventsIt) {
+/// It is lost with the domain, parked or not. Of who is in the mode each goes on (H200).
+TEST_F(ParkedDomain, WhoIsNotInTheModeIsInNobodysWay) {
   Peer first = peer(), second = peer();
   const Process llm = start(first, "llm", false), rogue = start(second, "rogue");
-  EXPECT_THAT(parking("a")["prevented_by"], ElementsAre("llm-" + std::to_string(llm.pid)));
-  Writer of_rogue(rogue.pipe, culprits_dump);
+  EXPECT_THAT(parking("a")["not_in_mode"], ElementsAre("llm-" + std::to_string(llm.pid)));
+  EXPECT_THAT(parking("a")["prevented_by"], IsEmpty());
+  name_culprit(rogue);
+  EXPECT_EQ(parking("a")["state"], "held");
+  EXPECT_THAT(parking("a")["culprits"], ElementsAre(rogue.pid));
+}
+
+TEST_F(ParkedDomain, WhereTwoDumpIntoOnePipeItFallsAtOnce) {
+  Peer command = peer();
+  const Process llm = start(command, "llm");
+  Peer child = peer("", park::mode_environment(llm.pipe));
+  domains.callbacks.on_clients("a", {clock.now(), {llm.pid, child.pid()}});
+  Writer of_llm(llm.pipe, culprits_dump);
   Writer of_client(client_pipe(), idle_dump);
   until([&] { return of_client.write(); });
   EXPECT_EQ(parking("a")["state"], "released");

@@ -44,7 +44,7 @@ class UntrueWords : public ParkedDomain {
     return nullptr;
   }
   std::string phase_of(const std::string& name) { return tenant(name)["phase"]; }
-  nlohmann::json prevented_by() { return parking("a")["prevented_by"]; }
+  nlohmann::json not_in_mode() { return parking("a")["not_in_mode"]; }
   /// As the driver's memory manager tells it, of a process alone.
   void fatal_event(pid_t pid) {
     fault::Fault fault;
@@ -60,9 +60,9 @@ class UntrueWords : public ParkedDomain {
 
 TEST_F(UntrueWords, ParkingIsNotPreventedByWhoSaysThatItIsThere) {
   Peer process = liar();
-  EXPECT_THAT(prevented_by(), IsEmpty());
+  EXPECT_THAT(not_in_mode(), IsEmpty());
   mps_names("a", process.pid());
-  EXPECT_THAT(prevented_by(), ElementsAre("liar-" + std::to_string(process.pid()))) << "now it is there";
+  EXPECT_THAT(not_in_mode(), ElementsAre("liar-" + std::to_string(process.pid()))) << "now it is there";
 }
 
 TEST_F(UntrueWords, ADumpOfWhoIsNotThereParksNobody) {
@@ -120,15 +120,15 @@ TEST_F(UntrueWords, WhoNamesNoDomainIsInNoneEither) {
   detectors.callbacks.on_exit(process.pid());
   settle();
   EXPECT_EQ(phase_of("llm"), "serving");
-  EXPECT_THAT(prevented_by(), IsEmpty());
+  EXPECT_THAT(not_in_mode(), IsEmpty());
 }
 
 TEST_F(UntrueWords, WhereMpsNamesItItIsWhateverItSays) {
   Peer process = liar();
   mps_names("b", process.pid());
   EXPECT_EQ(tenant("liar")["active"]["domain"], "b");
-  EXPECT_THAT(prevented_by(), IsEmpty());
-  EXPECT_THAT(parking("b")["prevented_by"], ElementsAre("liar-" + std::to_string(process.pid())));
+  EXPECT_THAT(not_in_mode(), IsEmpty());
+  EXPECT_THAT(parking("b")["not_in_mode"], ElementsAre("liar-" + std::to_string(process.pid())));
 }
 
 TEST_F(UntrueWords, MpsIsAskedWhoseClientANewcomerIs) {
@@ -143,8 +143,8 @@ TEST_F(UntrueWords, TheNextAgentBelievesNoMore) {
   const Process placed = start(command, "placed", false);
   begin(Milliseconds(600'000));
   for (const pid_t pid : {process.pid(), placed.pid}) detectors.callbacks.on_gpu_opened(pid);
-  EXPECT_THAT(prevented_by(), Not(Contains("liar-" + std::to_string(process.pid()))));
-  EXPECT_THAT(prevented_by(), Contains("placed-" + std::to_string(placed.pid)));
+  EXPECT_THAT(not_in_mode(), Not(Contains("liar-" + std::to_string(process.pid()))));
+  EXPECT_THAT(not_in_mode(), Contains("placed-" + std::to_string(placed.pid)));
   fatal_event(process.pid());
   EXPECT_EQ(word(llm.page).epoch, 0u);
   EXPECT_EQ(phase_of("llm"), "serving");
@@ -210,7 +210,7 @@ TEST_F(Pipes, NoneIsMadeBecauseAnEnvironmentNamesIt) {
                              start_time_of(llm.pid()) + "-0000000000000000.pipe";
   Peer rogue = client("rogue", park::mode_environment(forged));
   EXPECT_FALSE(os::is_there(forged));
-  EXPECT_THAT(prevented_by(), Contains("rogue-" + std::to_string(rogue.pid())));
+  EXPECT_THAT(not_in_mode(), Contains("rogue-" + std::to_string(rogue.pid())));
 }
 
 TEST_F(Pipes, WhoIsPlacedAgainAndAgainHasNoMoreThanOne) {

@@ -55,10 +55,14 @@ nlohmann::json describe_guard(const Tenant& tenant, const Detectors& detectors, 
           {"last_stray", tenant.last_stray}};
 }
 
-/// Null: it has none, or has not begun to use CUDA.
-nlohmann::json describe_spare(const Tenant& tenant, const Spares& spares) {
-  const auto report = spares.report_of(tenant.active.pid);
+/// Null: it has none, or has not begun to use CUDA. Protected is who would outlive an exception now.
+nlohmann::json describe_spare(const Tenant& tenant, const StatusSources& of) {
+  auto report = of.spares.report_of(tenant.active.pid);
   if (!report) return nullptr;
+  if (report->state == abi::SpareState::Protected)
+    report->reason = of.parking.why_lost_in(tenant.active.domain, tenant.active.pid);
+  if (report->state == abi::SpareState::Protected && !report->reason.empty())
+    report->state = abi::SpareState::Unprotected;
   return {{"state", to_string(report->state)},
           {"reason", report->reason},
           {"domain", report->spare_domain},
@@ -93,11 +97,9 @@ nlohmann::json describe_parking(const StatusSources& of, const Asking& who, cons
     report = ParkingReport();
     report.phase = phase;
   }
-  return {{"state", to_string(report.phase)},
-          {"culprits", report.culprits},
-          {"prevented", is_prevented},
-          {"prevented_by", report.prevented_by},
-          {"news", report.news}};
+  return {{"state", to_string(report.phase)},  {"culprits", report.culprits},
+          {"prevented", is_prevented},         {"prevented_by", report.prevented_by},
+          {"not_in_mode", report.not_in_mode}, {"news", report.news}};
 }
 
 nlohmann::json describe_domain(const mps::DomainReport& domain, const std::vector<pid_t>& clients,
@@ -216,7 +218,7 @@ std::string status_json(const StatusSources& of, const Asking& who) {
                        {"quota_bytes", described_quota(tenant->vault)},
                        {"unprotected_ms", described_time_since(tenant->unprotected_since, of.clock)},
                        {"lacks", lacks_of(of, *tenant)},
-                       {"spare", describe_spare(*tenant, of.spares)},
+                       {"spare", describe_spare(*tenant, of)},
                        {"turn", describe_turn(of.turns.report_of(*tenant))},
                        {"guard", describe_guard(*tenant, of.detectors, of.options.strays)}});
   }

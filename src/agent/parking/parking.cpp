@@ -603,16 +603,15 @@ void Parking::note_exception(const InDomain& who, const fault::CoreDumpException
 
 void Parking::began(const std::string& domain) {
   places_[domain].had_others |= clients_of(domain) > 1;
-  const auto in_the_way = not_in_mode(domain);
   const auto type =
-      in_the_way.empty() ? park::ParkingEventType::DumpBegan : park::ParkingEventType::BeganPartly;
+      in_the_way(domain).empty() ? park::ParkingEventType::DumpBegan : park::ParkingEventType::BeganPartly;
   happened(domain, {type});
 }
 
 bool Parking::on_named(pid_t pid, const std::string& domain) {
   if (!is_on() || !places_.contains(domain)) return false;
   Place& place = places_[domain];
-  if (!not_in_mode(domain).empty()) return false;
+  if (!in_the_way(domain).empty()) return false;
   if (!place.state.is_culprit(pid)) {
     happened(domain, {park::ParkingEventType::Named, pid});
     if (place.state.is_culprit(pid))
@@ -717,6 +716,8 @@ std::vector<pid_t> Parking::who_works_in(const std::string& domain) const {
     const pid_t active = tenant->active.pid;
     if (active == 0 || tenant->active.domain != domain || !is_known_in(active, domain)) continue;
     const auto its = dumpers_.find({active, domain});
+    if (its != dumpers_.end() && its->second.path.empty())
+      continue;  // it is lost, however long it is waited for
     const bool has_begun = its != dumpers_.end() && its->second.has_begun();
     if (has_begun || at_.spares.may_work_in(active, domain)) all.push_back(active);
   }
@@ -865,15 +866,6 @@ void Parking::tell(const std::string& domain, pid_t pid, const std::string& text
   at_.teller.tell(std::move(event));
 }
 
-std::vector<std::string> Parking::not_in_mode(const std::string& domain) const {
-  std::vector<std::string> all;
-  for (const auto& [who, dumper] : dumpers_) {
-    const bool is_out = dumper.path.empty() && (dumper.is_out || !dumper.is_in_doubt);
-    if (who.second == domain && is_out) all.push_back(name_of(who.first));
-  }
-  return all;
-}
-
 std::string Parking::name_of(pid_t pid) const {
   const std::string tenant = at_.processes.tenant_of(pid);
   return tenant.empty() ? std::to_string(pid) : fmt::format("{}-{}", tenant, pid);
@@ -886,7 +878,8 @@ std::int64_t Parking::ms_since(Monotonic then) const {
 ParkingReport Parking::report(const std::string& domain) const {
   const auto place = places_.find(domain);
   if (place == places_.end()) return {};
-  return {place->second.state.phase, place->second.state.culprits, not_in_mode(domain), place->second.news};
+  return {place->second.state.phase, place->second.state.culprits, in_the_way(domain), not_in_mode(domain),
+          place->second.news};
 }
 
 }  // namespace firebreak::agent

@@ -37,7 +37,8 @@ namespace firebreak::agent {
 struct ParkingReport {
   park::ParkingPhase phase = park::ParkingPhase::Off;
   std::vector<pid_t> culprits;
-  std::vector<std::string> prevented_by;  ///< processes that are not in the mode, in words
+  std::vector<std::string> prevented_by;  ///< processes whose dumps would be in another's pipe, in words
+  std::vector<std::string> not_in_mode;   ///< processes that are lost with the domain, in words
   std::string news;                       ///< why the parking client is not there; empty: it is, or will be
 };
 
@@ -119,6 +120,8 @@ class Parking {
   void note_fault(const fault::Fault& fault);
 
   ParkingReport report(const std::string& domain) const;
+  /// Returns why that process would not outlive an exception of another client of the domain; empty: it would.
+  std::string why_lost_in(const std::string& domain, pid_t pid) const;
 
  private:
   /// A process in a domain. One with a spare driver instance is in two, and has a dump of its own in each.
@@ -143,6 +146,7 @@ class Parking {
     Dump dump = Dump::NotBegun;
     bool is_in_doubt = true;  ///< it may not have begun its program yet, or has not let itself be looked at
     bool is_out = false;      ///< it was told not to be in the mode
+    bool has_anothers_pipe = false;  ///< it is in the mode, with a pipe that is another's: nobody could read either
     bool has_gpu = false;     ///< the process has opened the GPU
     bool is_named = false;
     bool has_spare = false;        ///< its process may be in another domain, or in both
@@ -288,6 +292,7 @@ class Parking {
   void start_limit(const std::string& domain, Place& place, Milliseconds limit);
   void tell(const std::string& domain, pid_t pid, const std::string& text);
   std::vector<std::string> not_in_mode(const std::string& domain) const;
+  std::vector<std::string> in_the_way(const std::string& domain) const;
   std::string name_of(pid_t pid) const;
   std::int64_t ms_since(Monotonic then) const;
 

@@ -294,10 +294,14 @@ void Parking::look_at(const InDomain& who, Dumper& dumper, bool for_good) {
     if (!for_good && other == 0) return;
     dumper.is_in_doubt = is_not_answered;
     dumper.is_out = true;
+    // A driver that is ours dumps nowhere then (program/virtual/process.h).
+    dumper.has_anothers_pipe = other != 0 && !spare;
+    const std::string what = dumper.has_anothers_pipe
+                                 ? fmt::format("domain {} is not parked while it is there", domain)
+                                 : fmt::format("an exception in domain {} ends it", domain);
     tell(domain, pid,
-         fmt::format("process {} is not in the core dump mode{}: domain {} is not parked while it is there",
-                     name_of(pid),
-                     other == 0 ? "" : " with a pipe of its own, but has that of " + name_of(other), domain));
+         fmt::format("process {} is not in the core dump mode{}: {}", name_of(pid),
+                     other == 0 ? "" : " with a pipe of its own, but has that of " + name_of(other), what));
     return;
   }
   dumper.has_spare = has_spare;
@@ -313,6 +317,38 @@ void Parking::look_at(const InDomain& who, Dumper& dumper, bool for_good) {
     there.has_spare = true;
     open_pipe({pid, its}, there);
   }
+}
+
+std::vector<std::string> Parking::not_in_mode(const std::string& domain) const {
+  std::vector<std::string> all;
+  for (const auto& [who, dumper] : dumpers_) {
+    const bool is_out = dumper.path.empty() && (dumper.is_out || !dumper.is_in_doubt);
+    if (who.second == domain && is_out) all.push_back(name_of(who.first));
+  }
+  return all;
+}
+
+std::vector<std::string> Parking::in_the_way(const std::string& domain) const {
+  std::vector<std::string> all;
+  for (const auto& [who, dumper] : dumpers_) {
+    if (who.second == domain && dumper.path.empty() && dumper.has_anothers_pipe)
+      all.push_back(name_of(who.first));
+  }
+  return all;
+}
+
+std::string Parking::why_lost_in(const std::string& domain, pid_t pid) const {
+  const auto place = places_.find(domain);
+  if (!is_on() || place == places_.end()) return "domains are not parked: firebreakd --park-s";
+  if (!in_the_way(domain).empty())
+    return fmt::format("a process in domain {} dumps into another's pipe", domain);
+  if (place->second.state.phase == park::ParkingPhase::Off)
+    return fmt::format("domain {} has no parking client yet", domain);
+  if (place->second.state.phase != park::ParkingPhase::Ready)
+    return fmt::format("domain {} has had an exception", domain);
+  const auto its = dumpers_.find({pid, domain});
+  const bool is_in_mode = its != dumpers_.end() && !its->second.path.empty();
+  return is_in_mode ? "" : "it is not in the core dump mode";
 }
 
 /// A child has its parent's environment: nobody would know whose a dump is. 0: nobody has that pipe.
@@ -377,7 +413,7 @@ void Parking::empty(const std::string& path) {
 
 void Parking::enter(const InDomain& who, Dumper& dumper, std::string path) {
   dumper.is_in_doubt = false;
-  dumper.is_out = false;
+  dumper.is_out = dumper.has_anothers_pipe = false;
   dumper.path = std::move(path);
   if (!dumper.pipe) open_pipe(who, dumper);
 }

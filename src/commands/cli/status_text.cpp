@@ -118,10 +118,12 @@ Protection protection_of(const json& tenant, const json& domains) {
   const json active = tenant.value("active", json());
   if (!active.is_object()) return {"-", "-"};
   if (word(tenant, "standby_state") == "ready") return {"yes", "a broken GPU"};
-  const bool has_spare = word(tenant.value("spare", json::object()), "state") == "protected";
+  const json spare = tenant.value("spare", json::object());
+  const bool is_protected = word(spare, "state") == "protected";
   const bool parked = is_parked(domains, active);
-  if (has_spare && parked) return {"yes", "memory faults while its kernels run"};
-  if (has_spare) return {"yes", "faults while its kernels run"};
+  if (is_protected && parked) return {"yes", "memory faults while its kernels run"};
+  if (is_protected || (spare.is_object() && !word(spare, "domain", "").empty()))
+    return {"yes", "faults while its kernels run"};
   if (parked) return {"no", "any fault: it goes on after an exception, until its domain ends"};
   return {"no", "any fault"};
 }
@@ -163,7 +165,8 @@ std::string status_text(const std::string& document) {
     for (const json& domain : status.value(kind, json::array())) rows.push_back(domain_row(domain));
   }
   std::string text = table(rows);
-  rows = {{"TENANT", "STATE", "ACTIVE", "STANDBY", "LIMITS", "GUARD", "SPARE", "PROTECTED", "NOT AGAINST", "TURN"}};
+  rows = {{"TENANT", "STATE", "ACTIVE", "STANDBY", "LIMITS", "GUARD", "SPARE", "PROTECTED", "NOT AGAINST",
+           "TURN"}};
   const json domains = status.value("domains", json::array());
   for (const json& tenant : status.value("tenants", json::array()))
     rows.push_back(tenant_row(tenant, domains));

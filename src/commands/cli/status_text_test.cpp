@@ -37,27 +37,31 @@ TEST(StatusText, ShowsDomainsAndTenantsWithTheirLimits) {
        "spare": {"state": "unprotected", "reason": "it captures", "domain": "", "moves": 0}}],
     "holds": [{"pid": 56, "tenant": "llm", "state": "ready", "since_death_ms": null},
       {"pid": 7, "tenant": "gone", "state": "waiting", "since_death_ms": 1204}]})";
-  EXPECT_EQ(status_text(json),
-            "DOMAIN  STATE     GPU        DAEMON  SERVERS  CLIENTS  RESTARTS  LAST NEWS\n"
-            "a       draining  (default)  12      34       56,78    server 2  had a fault\n"
-            "b       serving   GPU-1      13      -        -        daemon 1  -\n"
-            "c       serving   GPU-1      14      -        -        none      -\n"
-            "\n"
-            "TENANT  STATE    ACTIVE   STANDBY  LIMITS                     GUARD  SPARE      "
-            "               PROTECTED  NOT AGAINST                                                      TURN\n"
-            "llm     running  56 in a  -        25 % of the SMs, 1024 MiB  on     in b, 585 M"
-            "iB             yes        faults while its kernels run                                     batch, waits 120 ms\n"
-            "x       running  78 in a  9 in b   none                       -      -          "
-            "               yes        a broken GPU                                                     live, goes\n"
-            "two     running  81 in b  -        none                       -      in a       "
-            "               yes        memory faults while its kernels run                              never asks\n"
-            "odd     running  82 in c  -        none                       -      -          "
-            "               no         any fault                                                        -\n"
-            "torch   running  80 in b  -        none                       -      unprotected"
-            ": it captures  no         any fault: it goes on after an exception, until its domain ends  -\n"
-            "\n"
-            "DEAD  TENANT  ITS LAST KERNELS       SINCE\n"
-            "7     gone    are given time to end  1204 ms");
+  EXPECT_EQ(
+      status_text(json),
+      "DOMAIN  STATE     GPU        DAEMON  SERVERS  CLIENTS  RESTARTS  LAST NEWS\n"
+      "a       draining  (default)  12      34       56,78    server 2  had a fault\n"
+      "b       serving   GPU-1      13      -        -        daemon 1  -\n"
+      "c       serving   GPU-1      14      -        -        none      -\n"
+      "\n"
+      "TENANT  STATE    ACTIVE   STANDBY  LIMITS                     GUARD  SPARE      "
+      "               PROTECTED  NOT AGAINST                                                      TURN\n"
+      "llm     running  56 in a  -        25 % of the SMs, 1024 MiB  on     in b, 585 M"
+      "iB             yes        faults while its kernels run                                     batch, "
+      "waits 120 ms\n"
+      "x       running  78 in a  9 in b   none                       -      -          "
+      "               yes        a broken GPU                                                     live, "
+      "goes\n"
+      "two     running  81 in b  -        none                       -      in a       "
+      "               yes        memory faults while its kernels run                              never "
+      "asks\n"
+      "odd     running  82 in c  -        none                       -      -          "
+      "               no         any fault                                                        -\n"
+      "torch   running  80 in b  -        none                       -      unprotected"
+      ": it captures  no         any fault: it goes on after an exception, until its domain ends  -\n"
+      "\n"
+      "DEAD  TENANT  ITS LAST KERNELS       SINCE\n"
+      "7     gone    are given time to end  1204 ms");
 }
 
 // A tenant that has no process is in no danger, and one whose pair is done is neither.

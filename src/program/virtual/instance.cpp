@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "program/virtual/instance.h"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
+#include <iterator>
 #include <utility>
 
 #include "ground/os/self.h"
@@ -57,10 +59,17 @@ Status Instance::load() {
   return {};
 }
 
+os::EnvironmentScope::Variables environment_without_dumps() {
+  return {{"CUDA_COREDUMP_FILE", no_dump},
+          {"CUDA_ENABLE_COREDUMP_ON_EXCEPTION", "0"},
+          {"CUDA_ENABLE_LIGHTWEIGHT_COREDUMP", "0"}};
+}
+
 os::EnvironmentScope::Variables environment_in(const std::string& pipe_directory,
                                                const std::string& dump_path) {
   os::EnvironmentScope::Variables variables{{"CUDA_MPS_PIPE_DIRECTORY", pipe_directory}};
-  if (!dump_path.empty()) variables.emplace_back("CUDA_COREDUMP_FILE", dump_path);
+  if (dump_path == no_dump) std::ranges::copy(environment_without_dumps(), std::back_inserter(variables));
+  else if (!dump_path.empty()) variables.emplace_back("CUDA_COREDUMP_FILE", dump_path);
   return variables;
 }
 

@@ -23,11 +23,16 @@ struct InstanceSettings {
   std::string library;         ///< the program's own driver, by its path
   std::string pipe_directory;  ///< of the domain that it joins
   Slot slot = no_slot;
-  std::string dump_path = {};  ///< of its core dump, where the process is in that mode; empty: the process's
+  /// Of its core dump, where the process is in that mode; empty: the process's; no_dump: it is not in it.
+  std::string dump_path = {};
 };
 
+inline constexpr const char* no_dump = "/dev/null";
+
+/// What a driver is to find in its environment that writes no core dumps.
+os::EnvironmentScope::Variables environment_without_dumps();
 /// What a driver is to find in its environment while it comes up in that domain. `dump_path` empty: its core
-/// dumps go to where the process's go.
+/// dumps go to where the process's go; no_dump: it writes none.
 os::EnvironmentScope::Variables environment_in(const std::string& pipe_directory,
                                                const std::string& dump_path);
 

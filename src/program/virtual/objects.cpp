@@ -81,6 +81,7 @@ Object* Objects::new_object(Family family) {
   object->work.end(object->work.queued.load());
   for (auto& each : object->in) each.store(0, std::memory_order_relaxed);
   object->is_gone.store(false);
+  object->time.reset();
   return object;
 }
 

@@ -124,6 +124,18 @@ struct VariablePlace {
   std::size_t size_bytes = 0;
 };
 
+/// Of an event: when it was recorded last, by the host's clock (program/virtual/event_times.h).
+struct EventTime {
+  std::atomic<bool> is_measured{false};    ///< it was made to measure time
+  std::atomic<std::int64_t> called_ns{0};  ///< when the program asked for that; 0: it has not
+  std::atomic<std::int64_t> kept_ns{0};    ///< in an instance that the program has left; 0: in none
+  void reset() {
+    is_measured.store(false);
+    called_ns.store(0);
+    kept_ns.store(0);
+  }
+};
+
 struct Object {
   /// One call that the program made: that which made it first, then those that changed it.
   struct Step {
@@ -166,7 +178,8 @@ struct Object {
   /// Of executable graphs: the number of what it does (Graphs), and the last one of these that was launched.
   std::atomic<std::uint64_t> content{0};
   std::atomic<std::uint64_t> launched_content{0};
-  Work work;  ///< of streams. It goes on counting where another stream takes this one's place
+  EventTime time;  ///< of events
+  Work work;       ///< of streams. It goes on counting where another stream takes this one's place
 
   // Of Objects.
   std::uint64_t life = 0;              ///< counts those that were here

@@ -179,6 +179,7 @@ Result<const Instance*> VirtualProcess::bring_up_first() {
 }
 
 void VirtualProcess::start_working() {
+  claim_dumps();
   const auto working = bring_up_first();
   const std::lock_guard lock(flipping_);
   if (working) {
@@ -204,6 +205,8 @@ CUresult VirtualProcess::initialise_alone(unsigned int flags) {
     write_text(page_->active_domain, domain);
     return CUDA_SUCCESS;
   }
+  // A child of fork(), in the domain for anchors: its dumps would be its parent's.
+  if (settings_.domains[0].empty() && !anchor_dump_) anchor_dump_.emplace(environment_without_dumps());
   return own_driver_.cuInit(flags);
 }
 
@@ -499,6 +502,10 @@ bool VirtualProcess::is_ready_to_flip(Why why, const Instance& from, Nanoseconds
   }
   note_part(abi::MovePart::Spare);
   const auto queued = all_queued();
+  if (why == Why::Asked) {
+    event_times_.put_mark(from);
+    forget_current(from);
+  }
   const Waited waited = why == Why::Asked ? synchronize(from, longest) : Waited::Failed;
   if (waited == Waited::TooLong) {
     try_later();
@@ -507,6 +514,8 @@ bool VirtualProcess::is_ready_to_flip(Why why, const Instance& from, Nanoseconds
   note_part(abi::MovePart::Work);
   if (waited == Waited::AllDone) {
     end_all(queued);
+    event_times_.keep(objects_, from);
+    forget_current(from);
     const std::string wrong = copy_variables(from, to);
     note_part(abi::MovePart::Variables);
     if (wrong.empty()) return true;
@@ -517,6 +526,7 @@ bool VirtualProcess::is_ready_to_flip(Why why, const Instance& from, Nanoseconds
     tell_lost("variables of its code");
     return false;
   }
+  event_times_.keep_calls(objects_);
   take_up_marks();
   const std::string obstacle = is_work_under_way() ? redo_in(to) : "";
   if (!obstacle.empty()) tell_lost(obstacle);
@@ -555,6 +565,8 @@ bool VirtualProcess::flip(Why why, std::uint32_t from, Nanoseconds longest) {
     left_.push_back(&leaving);
     objects_.flipped();
     mappings_.flipped();
+    event_times_.moved_to(*next);
+    forget_current(*next);
     if (settings_.moved != nullptr) settings_.moved();
     note_part(abi::MovePart::Ranges);
     if (page_ != nullptr) page_->flips.fetch_add(1);
@@ -635,6 +647,7 @@ void VirtualProcess::forget(const Instance& instance) {
   mappings_.forget(slot);
   memory_.forget(slot);
   graphs_.forget(slot);
+  event_times_.forget(slot);
   taken_.forget(slot);
   objects_.forget(slot);
 }
@@ -668,7 +681,7 @@ void VirtualProcess::make_spare() {
   const Instance* const instance = *made;
   leave_captures_alone(*instance);
   receiver_.store(instance, std::memory_order_seq_cst);
-  prepare_variables();
+  prepare_move();
   const Completed completed = complete(*instance);
   if (completed == Completed::NotFromTheDead)
     tell(abi::SpareState::Unprotected, "its domain has died, and its spare was not there yet");
@@ -678,6 +691,7 @@ void VirtualProcess::make_spare() {
     are_left_in_use_ = true;
     return;
   }
+  prepare_times_in(*instance);
   spare_.store(instance, std::memory_order_release);
   before_next_spare_ = Nanoseconds(0);
   next_spare_ = {};
@@ -702,10 +716,16 @@ bool VirtualProcess::is_alive(const Instance& instance) {
 }
 
 /// What a move would have to do else.
-void VirtualProcess::prepare_variables() {
+void VirtualProcess::prepare_move() {
   if (rule_of(active().pipe_directory()) != abi::DomainRule::Open) return;
   (void)find_variables(active());
   make_room_for_variables();
+  prepare_times_in(active());
+}
+
+void VirtualProcess::prepare_times_in(const Instance& instance) {
+  event_times_.prepare(instance, only_context(instance));
+  forget_current(instance);
 }
 
 /// The spare lives, and has what the program has made since.
@@ -715,9 +735,11 @@ void VirtualProcess::check_spare() {
   if (instance == nullptr || aside_.load() != nullptr) return;
   const abi::DomainRule rule = rule_of(instance->pipe_directory());
   if (rule == abi::DomainRule::Held) return;  // it stands still, or is about to
-  prepare_variables();
+  prepare_move();
   if (rule == abi::DomainRule::Closed || !is_alive(*instance))
     tell(abi::SpareState::Unprotected, "the spare's domain has died: another one is made");
+  else
+    prepare_times_in(*instance);
   // Of a program whose domain has just died the spare is the way out: its next call decides.
   if (page_->state.load() != abi::SpareState::Protected || complete(*instance) == Completed::No) drop_spare();
 }

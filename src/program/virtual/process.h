@@ -20,6 +20,7 @@
 #include "ground/os/standing.h"
 #include "program/cuda/backend.h"
 #include "program/virtual/argument_addresses.h"
+#include "program/virtual/event_times.h"
 #include "program/virtual/gate.h"
 #include "program/virtual/given_work.h"
 #include "program/virtual/graphs.h"
@@ -197,6 +198,7 @@ class VirtualProcess {
   TakenVariables& taken() { return taken_; }
   ArgumentAddresses& arguments() { return arguments_; }
   Graphs& graphs() { return graphs_; }
+  EventTimes& event_times() { return event_times_; }
   /// It is never moved any more.
   bool is_aside() const { return aside_.load(std::memory_order_relaxed) != nullptr; }
   /// A variable's address becomes the program's: where it is to have it. `code` is what it was found in.
@@ -330,13 +332,15 @@ class VirtualProcess {
   bool write_taken(const Instance& instance);
   bool find_variables(const Instance& instance);
   void make_room_for_variables();
-  void prepare_variables();
+  void prepare_move();
+  void prepare_times_in(const Instance& instance);
   bool has_variables();
   std::string copy_variables(const Instance& from, const Instance& to);
   CUcontext only_context(const Instance& instance);
   const Object* only_own_context();
   static void forget_current(const Instance& instance);
   void start_working();
+  void claim_dumps();
   Result<const Instance*> bring_up_first();
   bool takes_instances(const std::string& domain) const;
   CUresult initialise_alone(unsigned int flags);
@@ -409,6 +413,7 @@ class VirtualProcess {
   Room room_;  ///< for variables on their way; of flipping_
   ArgumentAddresses arguments_;
   Graphs graphs_{*this};
+  EventTimes event_times_;
   std::unique_ptr<GivenWork> given_;  ///< null: nothing is done again
   std::atomic<bool> is_never_redone_{false};
   Marks marks_{memory_, settings_.between_marks.value_or(Nanoseconds(0))};
@@ -420,6 +425,7 @@ class VirtualProcess {
   Nanoseconds before_next_spare_{0};                       ///< of the keeper, as the next one
   std::chrono::steady_clock::time_point next_spare_ = {};  ///< not before that
   std::optional<os::EnvironmentScope> anchor_dump_;        ///< of the anchor, for good
+  std::vector<os::Fd> claims_;                             ///< on where the dumps go, for good
   bool has_tried_ = false;                                 ///< to bring up an instance that works
   os::Standing began_as_;                                  ///< the program, when it came to CUDA
   std::atomic<bool> has_started_{false};                   ///< there is one, and the anchor

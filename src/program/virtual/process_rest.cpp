@@ -86,6 +86,8 @@ std::string VirtualProcess::become_still() {
     return "it captures a graph";
   }
   const auto queued = all_queued();
+  event_times_.put_mark(active());
+  forget_current(active());
   const Waited waited = synchronize(active(), settings_.longest_wait);
   if (waited != Waited::AllDone) {
     gate_.open();
@@ -148,6 +150,7 @@ std::string VirtualProcess::leave_gpu(RestLevel wanted) {
 std::string VirtualProcess::save(const Instance& from, RestLevel wanted, AtRest& kept) {
   from.driver().cuCtxSetCurrent(from.primary());
   later_frees_.take_up(memory_, from, true);
+  event_times_.keep(objects_, from);
   forget_current(from);
   if (!save_variables(from, &kept.variables)) return "variables of its code could not be copied";
   if (wanted == RestLevel::WithoutMemory) return save_memory(from, kept);
@@ -261,6 +264,7 @@ std::string VirtualProcess::fill(const Instance& to) {
   }
   note_rest_part(RestPart::Fill);
   if (bring_everything(to) != Completed::Yes) return page_->reason.data();
+  prepare_times_in(to);
   if (!fill_variables(to, at_rest_->variables)) return "variables of its code could not be copied";
   note_rest_part(RestPart::Objects);
   return {};
@@ -288,6 +292,8 @@ void VirtualProcess::go_on_in(const Instance& to) {
   page_->rest_host_bytes.store(0);
   objects_.flipped();
   mappings_.flipped();
+  event_times_.moved_to(to);
+  forget_current(to);
   if (settings_.moved != nullptr) settings_.moved();
   next_spare_ = {};
   before_next_spare_ = Nanoseconds(0);

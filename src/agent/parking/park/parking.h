@@ -35,7 +35,7 @@ enum class ParkingEventType {
   ClientReady,  ///< the parking client is in the domain, in the mode
   ClientGone,   ///< the parking client has ended
   DumpBegan,    ///< a client of the domain has begun its dump
-  BeganPartly,  ///< the same, where not all clients are in the mode: they stand still until the domain falls
+  BeganPartly,  ///< the same, where dumps of two clients would be in one pipe
   Named,        ///< the exception was raised by that process's kernel
   CulpritGone,  ///< that process has ended: on an H100 its neighbours then stand still until the reset
   AllDumped,    ///< every dump is complete but the parking client's, and none names anybody
