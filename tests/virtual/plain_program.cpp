@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -16,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "ground/os/memory.h"
 #include "ground/os/socket.h"
 #include "shared/abi/cuda_driver_functions.h"
 #include "shared/abi/cuda_tables.h"
@@ -277,6 +279,8 @@ class Program {
       tells_of_its_end = true;
       std::exit(0);
     }
+    if (verb == "open_nvml") return {open_nvml()};
+    if (verb == "has_nvml_open") return {CUDA_SUCCESS, has_nvml_open() ? 1U : 0U};
     if (verb == "more") return {make_more()};
     if (verb == "context_is_same") return context_is_same();
     if (verb == "export") return {export_memory()};
@@ -655,6 +659,19 @@ class Program {
     return {result, *static_cast<std::uint32_t*>(host_)};
   }
 
+  /// NVML has some of the devices open that a driver has open, and maps none of them.
+  CUresult open_nvml() {
+    auto device = os::create_memory_file("nvidiactl", os::page_size());
+    if (::dlopen("libnvidia-ml.so.1", RTLD_NOW) == nullptr || !device) return CUDA_ERROR_NOT_FOUND;
+    nvml_devices_.push_back(std::move(*device));
+    return CUDA_SUCCESS;
+  }
+
+  bool has_nvml_open() const {
+    return std::ranges::all_of(nvml_devices_,
+                               [](const os::Fd& device) { return os::has_fixed_size(device.get()); });
+  }
+
   /// So many times; the answer is how many addresses there were.
   Answer allocate_free(std::istream& words) {
     unsigned int times = 0;
@@ -839,6 +856,7 @@ class Program {
   std::optional<test::MappingProgram> mappings_;
   std::optional<test::EventProgram> events_;
   std::optional<test::RedoProgram> redo_;
+  std::vector<os::Fd> nvml_devices_;
   std::optional<test::CornerProgram> corners_;
   void* host_ = nullptr;
 };

@@ -139,6 +139,20 @@ TEST_F(Rest, WithoutMemoryNothingOfTheGpuIsLeft) {
   EXPECT_TRUE(page.is(SpareState::Protected)) << page.reason();
 }
 
+/// PyTorch opens NVML between cuInit() and its first context.
+TEST_F(Rest, WhatNvmlHasOpenIsLeftAndNothingElse) {
+  const auto program = start_with_spare("open_nvml");
+  EXPECT_EQ(program->tell("init"), CUDA_SUCCESS);
+  EXPECT_EQ(program->tell("open_nvml"), CUDA_SUCCESS);
+  Page page(program->pid());
+  ASSERT_TRUE(page.is(SpareState::Protected)) << page.reason();
+  ASSERT_EQ(go_to(page, RestLevel::WithoutMemory), "");
+  EXPECT_EQ(of_gpu_in(program->pid()), 2U);
+  ASSERT_EQ(go_to(page, RestLevel::Awake), "");
+  EXPECT_EQ(program->ask("has_nvml_open").value, 1U);
+  EXPECT_EQ(program->tell("step"), CUDA_SUCCESS);
+}
+
 /// Its memory is what is left, and who imports it.
 TEST_F(Rest, WithoutContextsItsMemoryStays) {
   const auto program = start_with_spare();

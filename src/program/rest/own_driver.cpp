@@ -2,6 +2,7 @@
 #include "program/rest/own_driver.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "ground/os/memory.h"
 
@@ -12,6 +13,12 @@ namespace {
 constexpr std::string_view mps_memory = "/dev/shm/cuda.shm.";
 /// The abstract socket by which a driver says that it is there.
 constexpr std::string_view presence = "@cuda-uvmfd-";
+
+bool is_nvml_there() {
+  return std::ranges::any_of(os::named_regions(), [](const os::NamedRegion& region) {
+    return region.name.find("/libnvidia-ml.so") != std::string::npos;
+  });
+}
 
 }  // namespace
 
@@ -30,20 +37,23 @@ bool is_of_mps(std::string_view name, std::string_view peer, const std::string& 
   return name.starts_with(presence) || is_in(name) || is_in(peer);
 }
 
-/// NVML opens the same devices.
-const char* why_not_told_apart() {
-  const auto regions = os::named_regions();
-  const bool has_nvml = std::ranges::any_of(regions, [](const os::NamedRegion& region) {
-    return region.name.find("/libnvidia-ml.so") != std::string::npos;
-  });
-  return has_nvml ? "NVML has devices open in it" : nullptr;
+std::set<int> OwnDescriptors::of_gpu() {
+  std::set<int> found;
+  for (const auto& [number, name] : os::named_descriptors())
+    if (is_of_gpu(name)) found.insert(number);
+  return found;
 }
 
-Replaced replace_own_driver(const os::QuietSocket& socket, const std::set<int>& kept,
-                            const std::string& pipe_directory) {
+void OwnDescriptors::note_new(const std::set<int>& before) {
+  std::ranges::set_difference(of_gpu(), before, std::inserter(all_, all_.end()));
+}
+
+Replaced replace_own_driver(const os::QuietSocket& socket, const OwnDescriptors& own,
+                            const std::set<int>& kept, const std::string& pipe_directory) {
   Replaced all;
+  const bool has_nvml = is_nvml_there();
   for (const auto& [number, name] : os::named_descriptors()) {
-    bool is_its = is_of_gpu(name) && !kept.contains(number);
+    bool is_its = is_of_gpu(name) && !kept.contains(number) && (!has_nvml || own.all().contains(number));
     if (name.starts_with("socket:")) {
       const os::SocketNames names = os::socket_names(number);
       is_its = is_of_mps(names.name, names.peer, pipe_directory);

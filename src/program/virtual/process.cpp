@@ -246,7 +246,7 @@ CUresult VirtualProcess::initialise(unsigned int flags) {
   // domain.
   if (!settings_.dumps[0].empty() && !anchor_dump_)
     anchor_dump_.emplace(os::EnvironmentScope::Variables{{"CUDA_COREDUMP_FILE", "/dev/null"}});
-  const CUresult result = initialise_anchor(flags);
+  const CUresult result = own_descriptors_.during([&] { return initialise_anchor(flags); });
   if (result != CUDA_SUCCESS || has_started_.exchange(true)) return result;
   const Status started =
       os::start_detached_thread("firebreak-spare", [this] { settings_.undisturbed([this] { keep(); }); });

@@ -19,6 +19,7 @@
 #include "ground/os/self.h"
 #include "ground/os/standing.h"
 #include "program/cuda/backend.h"
+#include "program/rest/own_driver.h"
 #include "program/virtual/argument_addresses.h"
 #include "program/virtual/event_times.h"
 #include "program/virtual/gate.h"
@@ -402,6 +403,7 @@ class VirtualProcess {
   bool fill_variables(const Instance& to, const std::vector<std::vector<char>>& contents);
 
   cuda::Backend own_driver_;
+  rest::OwnDescriptors own_descriptors_;  ///< of starting_
   VirtualSettings settings_;
   Gate gate_;
   Objects objects_;

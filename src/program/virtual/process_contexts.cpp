@@ -23,7 +23,8 @@ CUresult VirtualProcess::retain_primary(CUcontext* context) {
   const std::lock_guard starting(starting_);
   const bool is_first = page_ != nullptr && primary_seen_.load() == 0 && !is_plain();
   const auto free_before = is_first ? free_on_gpu() : std::nullopt;
-  CUresult result = own_driver_.cuDevicePrimaryCtxRetain(context, 0);
+  const auto retain = [&] { return own_driver_.cuDevicePrimaryCtxRetain(context, 0); };
+  CUresult result = primary_retains_ == 0 ? own_descriptors_.during(retain) : retain();
   // The anchor answers with the error of its domain once that has fallen, and does no work anyway.
   if (result != CUDA_SUCCESS && primary_seen_.load() != 0 && !is_plain()) {
     *context = reinterpret_cast<CUcontext>(primary_seen_.load());

@@ -188,7 +188,7 @@ std::string VirtualProcess::save_memory(const Instance& from, AtRest& kept) {
   return why;
 }
 
-/// Also the program's own driver has nothing of the GPU then, where that can be told from what others have.
+/// Also the program's own driver has nothing of the GPU then.
 void VirtualProcess::give_back_all(RestLevel wanted) {
   if (settings_.resting != nullptr) settings_.resting();
   std::vector<const Instance*> all;
@@ -202,14 +202,14 @@ void VirtualProcess::give_back_all(RestLevel wanted) {
     memory_.let_go();
     mappings_.let_go();
   }
-  if (rest::why_not_told_apart() != nullptr) return;
   std::set<int> kept;
   memory_.add_descriptors(&kept);
   mappings_.add_descriptors(&kept);
   const std::string pipes = os::environment_variable("CUDA_MPS_PIPE_DIRECTORY").value_or("/tmp/nvidia-mps");
   if (auto socket = os::make_quiet_socket(); socket && !at_rest_->in_places)
     at_rest_->in_places.emplace(std::move(*socket));
-  if (at_rest_->in_places) (void)rest::replace_own_driver(*at_rest_->in_places, kept, pipes);
+  if (at_rest_->in_places)
+    (void)rest::replace_own_driver(*at_rest_->in_places, own_descriptors_, kept, pipes);
 }
 
 // ---- And back ----
