@@ -366,6 +366,7 @@ class Run:
         self.arguments.output.write_text(json.dumps({
             "what": "tests/hardware/untrue_words.py", "date": datetime.date.today().isoformat(), "gpu": gpu,
             "commit": os.environ.get("FIREBREAK_COMMIT", ""), "linux": os.uname().release,
+            "command": " ".join(["tests/hardware/untrue_words.py", "BIN", self.arguments.output.name] + sys.argv[3:]),
             "minutes": self.arguments.minutes, "claims": self.claims, **self.figures,
             **({} if good else {"log": said[-200:]})}, indent=1) + "\n")
         shutil.rmtree(self.scratch, ignore_errors=True)

@@ -208,5 +208,23 @@ The same work with and without the guard, medians of 11 in turns ({of.link("h100
 {table(["load", "ms without", "ms with", "ratio"], overhead)}"""
 
 
+def rest_and_turns(of):
+    rests = [[row, each["rests"], figure(each["suspend_ms_p50"]), figure(each["resume_ms_p50"]), figure(each["host_mib"])]
+             for row, each in of.load("h200/rest")["figures"].items()]
+    ways = of.load("h200/turns")["ways"]
+    turns = [[way, figure(each["images"]["p50_ms"]), figure(each["images"]["p90_ms"]),
+              figure(each["images"]["first_step_p50_ms"]), figure(each["video"]["steps_per_s"]),
+              figure(each["video"]["longest_wait_s"])] for way, each in ways.items()]
+    return "Rest and turns", f"""`firebreak suspend` and `firebreak resume` of unmodified programs on an H200, medians
+({of.link("h200/rest")}); `torch_large` has 12 GiB:
+
+{table(["tenant, depth", "rests", "ms to rest", "ms to come back", "MiB in the host"], rests)}
+
+Images that come at random moments beside a video on one H200 ({of.link("h200/turns")}). `shares` gives other bits,
+since libraries choose by the number of SMs:
+
+{table(["way", "image, ms p50", "p90", "first step, ms p50", "video steps/s", "its longest wait, s"], turns)}"""
+
+
 PAGES = {"faults": faults, "failover": failover, "guard": guard, "parking": parking, "spare": spare, "redo": redo,
-         "agent": agent, "kernel": kernel}
+         "agent": agent, "kernel": kernel, "rest": rest_and_turns}
