@@ -275,12 +275,8 @@ class Program {
     if (verb == "allocate_many") return {allocate_many(words)};
     if (verb == "check_many") return check_many();
     if (verb == "use_until_the_end") return {use_until_the_end()};
-    if (verb == "exit") {
-      tells_of_its_end = true;
-      std::exit(0);
-    }
-    if (verb == "open_nvml") return {open_nvml()};
-    if (verb == "has_nvml_open") return {CUDA_SUCCESS, has_nvml_open() ? 1U : 0U};
+    if (verb == "exit") end();
+    if (verb.starts_with("nvml_")) return run_nvml(verb);
     if (verb == "more") return {make_more()};
     if (verb == "context_is_same") return context_is_same();
     if (verb == "export") return {export_memory()};
@@ -294,6 +290,11 @@ class Program {
   }
 
  private:
+  [[noreturn]] static void end() {
+    tells_of_its_end = true;
+    std::exit(0);
+  }
+
   template <class Function>
   Function get(const char* name) {
     return reinterpret_cast<Function>(::dlsym(library_, name));
@@ -667,9 +668,11 @@ class Program {
     return CUDA_SUCCESS;
   }
 
-  bool has_nvml_open() const {
-    return std::ranges::all_of(nvml_devices_,
-                               [](const os::Fd& device) { return os::has_fixed_size(device.get()); });
+  Answer run_nvml(const std::string& verb) {
+    if (verb == "nvml_open") return {open_nvml()};
+    const bool are_open = std::ranges::all_of(
+        nvml_devices_, [](const os::Fd& device) { return os::has_fixed_size(device.get()); });
+    return {CUDA_SUCCESS, are_open ? 1U : 0U};
   }
 
   /// So many times; the answer is how many addresses there were.

@@ -141,15 +141,15 @@ TEST_F(Rest, WithoutMemoryNothingOfTheGpuIsLeft) {
 
 /// PyTorch opens NVML between cuInit() and its first context.
 TEST_F(Rest, WhatNvmlHasOpenIsLeftAndNothingElse) {
-  const auto program = start_with_spare("open_nvml");
+  const auto program = start_with_spare("nvml_open");
   EXPECT_EQ(program->tell("init"), CUDA_SUCCESS);
-  EXPECT_EQ(program->tell("open_nvml"), CUDA_SUCCESS);
+  EXPECT_EQ(program->tell("nvml_open"), CUDA_SUCCESS);
   Page page(program->pid());
   ASSERT_TRUE(page.is(SpareState::Protected)) << page.reason();
   ASSERT_EQ(go_to(page, RestLevel::WithoutMemory), "");
   EXPECT_EQ(of_gpu_in(program->pid()), 2U);
   ASSERT_EQ(go_to(page, RestLevel::Awake), "");
-  EXPECT_EQ(program->ask("has_nvml_open").value, 1U);
+  EXPECT_EQ(program->ask("nvml_is_open").value, 1U);
   EXPECT_EQ(program->tell("step"), CUDA_SUCCESS);
 }
 

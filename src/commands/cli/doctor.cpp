@@ -386,11 +386,11 @@ const char* to_string(Use use) {
   return "";
 }
 
-std::vector<Verdict> verdicts_of(const std::vector<Finding>& findings) {
-  std::vector<Verdict> verdicts;
+std::vector<UseVerdict> verdicts_of(const std::vector<Finding>& findings) {
+  std::vector<UseVerdict> verdicts;
   for (const Use use : {Use::Sharing, Use::MemoryFaults, Use::Exceptions, Use::Holding, Use::Guard,
                         Use::Spares, Use::Isolation, Use::SoftwareGpu, Use::Page}) {
-    Verdict verdict{use, Availability::Good, {}};
+    UseVerdict verdict{use, Availability::Good, {}};
     for (const Finding& finding : findings) {
       if (finding.use != use || worse(verdict.answer, finding.availability) == verdict.answer) continue;
       verdict = {use, finding.availability, finding.name + ": " + finding.detail};
@@ -409,7 +409,7 @@ std::string to_text(const std::vector<Finding>& findings) {
     if (!finding.remedy.empty()) text += "        to do: " + finding.remedy + "\n";
   }
   text += "\nWhat can be done here:\n";
-  for (const Verdict& verdict : verdicts_of(findings)) {
+  for (const UseVerdict& verdict : verdicts_of(findings)) {
     text += std::string(answer_of(verdict.answer)) + to_string(verdict.use);
     text += (verdict.because.empty() ? "" : " (" + verdict.because + ")") + "\n";
   }
@@ -426,7 +426,7 @@ std::string to_json(const std::vector<Finding>& findings, bool usable) {
                                     {"needed_for", finding.needed_for},
                                     {"remedy", finding.remedy}});
   }
-  for (const Verdict& verdict : verdicts_of(findings)) {
+  for (const UseVerdict& verdict : verdicts_of(findings)) {
     document["verdicts"].push_back(
         {{"use", key_of(verdict.use)}, {"answer", key_of(verdict.answer)}, {"because", verdict.because}});
   }

@@ -65,14 +65,14 @@ ExamineOptions usual_places(const std::string& software_gpu_library);
 std::vector<Finding> examine(os::Kernel& kernel, const ExamineOptions& options);
 
 /// Whether this machine is good for a use.
-struct Verdict {
+struct UseVerdict {
   Use use = Use::Sharing;
   Availability answer = Availability::Good;
   std::string because;  ///< what is missing or limited, the first of it; empty where nothing is
 };
 
 /// One for each use, in their order.
-std::vector<Verdict> verdicts_of(const std::vector<Finding>& findings);
+std::vector<UseVerdict> verdicts_of(const std::vector<Finding>& findings);
 
 /// "share a real GPU between tenants".
 const char* to_string(Use use);

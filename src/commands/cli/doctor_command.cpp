@@ -38,7 +38,7 @@ std::vector<std::string> exclusive_gpus(const Result<platform::Platform>& platfo
 bool is_usable(const std::vector<Finding>& findings, platform::Gpu gpu) {
   const Use use = gpu == platform::Gpu::Soft ? Use::SoftwareGpu : Use::Sharing;
   const auto verdicts = verdicts_of(findings);
-  const auto its = std::ranges::find(verdicts, use, &Verdict::use);
+  const auto its = std::ranges::find(verdicts, use, &UseVerdict::use);
   return its->answer != Availability::Missing;
 }
 

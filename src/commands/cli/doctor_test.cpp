@@ -146,7 +146,7 @@ TEST_F(DoctorTest, PrintsWhatIsMissingInWordsAndTheRestInOneLine) {
 // Who reads the list has to know in the end whether it is enough for what they want.
 TEST_F(DoctorTest, EndsWithAVerdictForEachUse) {
   equip();
-  for (const Verdict& verdict : verdicts_of(examine(kernel_, options_))) {
+  for (const UseVerdict& verdict : verdicts_of(examine(kernel_, options_))) {
     EXPECT_EQ(verdict.answer, Availability::Good) << to_string(verdict.use) << ": " << verdict.because;
     EXPECT_EQ(verdict.because, "");
   }

@@ -116,6 +116,26 @@ void add_parts(CLI::App& command, Options& options, CLI::Option& standby, CLI::O
       ->type_name("PART,...");
 }
 
+/// What it may have of the GPU, and when.
+void add_limits(CLI::App& command, TenantOptions& tenant) {
+  command.add_flag(
+      "--report-only", tenant.report_only,
+      "Where the tenant is guarded and strays, say so and let it go on, up to a number of strays");
+  command.add_option("--sm-percent", tenant.sm_percent, "The share of the GPU's SMs that it may use")
+      ->check(CLI::Range(1, 100));
+  command
+      .add_option("--memory-mib", tenant.memory_mib,
+                  "The device memory that it may have, CUDA's own in its process included")
+      ->check(CLI::Range(1U, 1U << 30));
+  command
+      .add_option("--class", tenant.turn_class,
+                  "How urgent the tenant's turns are, where the agent gives turns by priority: live, where "
+                  "somebody waits for its results, or batch (default)")
+      ->check(CLI::IsMember({"live", "batch"}));
+  command.add_option("--gpu", tenant.gpu,
+                     "On the GPU of this UUID, or how that begins, where the agent has several");
+}
+
 }  // namespace
 
 void add_run(CLI::App& app, Action& action) {
@@ -143,23 +163,7 @@ void add_run(CLI::App& app, Action& action) {
       ->check(CLI::Range(1, 100))
       ->needs(pair);
   add_parts(*command, *options, *standby, *pair);
-  command->add_flag(
-      "--report-only", options->tenant.report_only,
-      "Where the tenant is guarded and strays, say so and let it go on, up to a number of strays");
-  command
-      ->add_option("--sm-percent", options->tenant.sm_percent, "The share of the GPU's SMs that it may use")
-      ->check(CLI::Range(1, 100));
-  command
-      ->add_option("--memory-mib", options->tenant.memory_mib,
-                   "The device memory that it may have, CUDA's own in its process included")
-      ->check(CLI::Range(1U, 1U << 30));
-  command
-      ->add_option("--class", options->tenant.turn_class,
-                   "How urgent the tenant's turns are, where the agent gives turns by priority: live, where "
-                   "somebody waits for its results, or batch (default)")
-      ->check(CLI::IsMember({"live", "batch"}));
-  command->add_option("--gpu", options->tenant.gpu,
-                      "On the GPU of this UUID, or how that begins, where the agent has several");
+  add_limits(*command, options->tenant);
   command
       ->add_option(
           "--wait-s", options->wait_s,
