@@ -19,8 +19,6 @@ constinit std::atomic<VirtualProcess*> only{nullptr};
 /// The program, while work is waited for.
 constexpr Milliseconds look_whether_it_ends(100);
 
-/// To leave, where work under way holds the program up; and to come to the domain for anchors.
-
 constexpr const char* anchor_sm_percent = "2";
 
 /// After a spare that did not come up, as where the GPU's memory is used up.

@@ -460,6 +460,7 @@ class VirtualProcess {
   std::chrono::steady_clock::time_point part_began_{};  ///< of a move; of flipping_
   /// Since when captures have held a move up; of the keeper alone.
   std::optional<std::chrono::steady_clock::time_point> captures_since_;
+  /// This pause lies between two attempts to leave a domain, or to come to the one for anchors.
   static constexpr Nanoseconds between_tries = std::chrono::milliseconds(500);
   static constexpr Nanoseconds first_at_gate = std::chrono::milliseconds(50);
   Nanoseconds shortest_at_gate_ = first_at_gate;  ///< The keeper has at least this patience at the gate.
