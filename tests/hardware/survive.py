@@ -6,8 +6,9 @@ MPS; some four seconds a fault.
 
     tests/hardware/survive.py BIN [--faults N] [--kinds KIND,...] [--result RESULT.json] -- PROGRAM [ARGUMENT...]
 
-BIN: the folder with the programs. FIREBREAK_GPU=soft: without a GPU. The program has to work for as long as the faults
-come; its output is its own. One that has ended is started anew.
+BIN: the folder with the programs. FIREBREAK_GPU=soft: without a GPU. RESULT.json gets this program besides those that it
+has. The program has to work for as long as the faults come; its output is its own. One that has ended is started anew.
+Some programs that people run are in ordinary_programs.py; they end with 3 where a result was wrong.
 Exit 1 where a fault was not survived, or `status` was wrong about one. Ends everything that it started."""
 import argparse
 import json
@@ -17,7 +18,7 @@ import sys
 import tempfile
 import time
 
-from spare_faults import KINDS, Stage, raise_in
+from spare_faults import KINDS, Stage, machine, raise_in
 
 NAME = "program"
 
@@ -26,9 +27,10 @@ def tenant_of(status):
     return next((each for each in (status or {"tenants": []})["tenants"] if each["name"] == NAME), {})
 
 
-def start(stage, command):
+def start(stage, command, output):
     environment = stage.environment | {"FIREBREAK_WITHOUT": ""}
-    return subprocess.Popen([stage.programs + "/firebreak", "run", "--name", NAME, "--", *command], env=environment)
+    return subprocess.Popen([stage.programs + "/firebreak", "run", "--name", NAME, "--", *command], env=environment,
+                            stdout=output)
 
 
 def is_settled(status):
@@ -59,6 +61,15 @@ def play(stage, program, number, kind, settle_s):
     return row
 
 
+def write(result, given, played):
+    seen = json.loads(result.read_text()) if result.exists() else {
+        "what": "tests/hardware/survive.py", "machine": machine(given.programs),
+        "command": f"tests/hardware/survive.py BIN --faults {given.faults} --result {result.name} -- PROGRAM",
+        "programs": []}
+    seen["programs"].append(played)
+    result.write_text(json.dumps(seen, indent=1) + "\n", encoding="utf-8")
+
+
 def main():
     asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     asked.add_argument("programs")
@@ -71,12 +82,13 @@ def main():
     kinds, rows = given.kinds.split(","), []
     with tempfile.TemporaryDirectory(prefix="fbs.", dir="/tmp") as folder:
         stage = Stage(str(pathlib.Path(given.programs).resolve()), folder + "/d", with_spares=True, guarded=True)
+        output = open(folder + "/output", "w+", encoding="utf-8", errors="replace")
         try:
             stage.wait(lambda status: all(each["parking"]["state"] == "ready" for each in status["domains"]), 60)
-            program = start(stage, given.command)
+            program = start(stage, given.command, output)
             for number in range(given.faults):
                 if program.poll() is not None:
-                    program = start(stage, given.command)
+                    program = start(stage, given.command, output)
                 row = play(stage, program, number, kinds[number % len(kinds)], given.settle_s)
                 if row is None:
                     print(f"fault {number}: the program came to no GPU, or ended by itself ({program.poll()})", flush=True)
@@ -87,11 +99,17 @@ def main():
                 wrong = "" if row["status_was_right"] else ", and status was WRONG"
                 print(f"fault {number}: {row['kind']} in {row['domain']}: {what}; status had said {row['said']}{why}{wrong}",
                       flush=True)
+            is_there = program.poll() is None
             program.terminate()
             try:
                 program.wait(20)
             except subprocess.TimeoutExpired:
                 program.kill()
+                program.wait()
+            status = program.returncode if is_there else "ended before"
+            output.seek(0)
+            said = output.read().splitlines()
+            print("\n".join(said), flush=True)
         finally:
             stage.agent.terminate()
             try:
@@ -102,8 +120,8 @@ def main():
     wrong = sum(not row["status_was_right"] for row in rows)
     print(f"lived through {lived} of {len(rows)} faults; status was wrong about {wrong}")
     if given.result:
-        pathlib.Path(given.result).write_text(json.dumps({"command": given.command, "faults": rows}, indent=1) + "\n",
-                                              encoding="utf-8")
+        write(pathlib.Path(given.result), given, {"command": given.command, "end": status, "said": said[-1:], "lived": lived,
+                                                  "status_was_wrong": wrong, "faults": rows})
     return 0 if len(rows) == given.faults and lived == len(rows) and wrong == 0 else 1
 
 
