@@ -436,10 +436,10 @@ void VirtualProcess::forget_current(const Instance& instance) {
   there_in(instance).context = 0;
 }
 
-void VirtualProcess::note_part(abi::MovePart part) {
+void VirtualProcess::note_time(std::atomic<std::uint32_t>& of_part_us) {
   const auto now = std::chrono::steady_clock::now();
   const auto took = std::chrono::duration_cast<std::chrono::microseconds>(now - part_began_);
-  page_->last_move_us[static_cast<std::size_t>(part)].store(static_cast<std::uint32_t>(took.count()));
+  of_part_us.store(static_cast<std::uint32_t>(took.count()));
   part_began_ = now;
 }
 

@@ -309,8 +309,10 @@ class VirtualProcess {
   /// `from`: the life of the instance that is to be left. `longest`: so long the program's calls may have to
   /// wait for those inside, and then for the GPU.
   bool flip(Why why, std::uint32_t from, Nanoseconds longest);
+  void note_part(abi::MovePart part) { note_time(page_->last_move_us[static_cast<std::size_t>(part)]); }
+  void note_part(abi::RestPart part) { note_time(page_->rest_us[static_cast<std::size_t>(part)]); }
   /// Since the part before; on the page.
-  void note_part(abi::MovePart part);
+  void note_time(std::atomic<std::uint32_t>& of_part_us);
   bool is_ready_to_flip(Why why, const Instance& from, Nanoseconds longest);
   bool is_work_under_way();
   std::vector<std::pair<Work*, std::uint64_t>> all_queued();
@@ -395,7 +397,6 @@ class VirtualProcess {
   CUresult fill_memory(const Instance& to);
   void go_on_in(const Instance& to);
   void note_rest(abi::RestLevel now);
-  void note_rest_part(abi::RestPart part);
   bool is_any_held() const;
   bool each_variable_in(const Instance& instance, const std::function<void(const VariablePlace&)>& act);
   bool save_variables(const Instance& from, std::vector<std::vector<char>>* contents);

@@ -66,13 +66,6 @@ void VirtualProcess::note_rest(RestLevel now) {
   page_->rest.store(now, std::memory_order_release);
 }
 
-void VirtualProcess::note_rest_part(RestPart part) {
-  const auto now = std::chrono::steady_clock::now();
-  const auto took = std::chrono::duration_cast<std::chrono::microseconds>(now - part_began_);
-  page_->rest_us[static_cast<std::size_t>(part)].store(static_cast<std::uint32_t>(took.count()));
-  part_began_ = now;
-}
-
 // ---- To rest ----
 
 std::string VirtualProcess::become_still() {
@@ -94,7 +87,7 @@ std::string VirtualProcess::become_still() {
     return waited == Waited::TooLong ? "it has work that does not end" : "its domain has died";
   }
   end_all(queued);
-  note_rest_part(RestPart::Work);
+  note_part(RestPart::Work);
   note_rest(RestLevel::Still);
   return {};
 }
@@ -129,7 +122,7 @@ std::string VirtualProcess::leave_gpu(RestLevel wanted) {
     part_began_ = std::chrono::steady_clock::now();
     if (std::string why = why_not_leave(from); !why.empty()) return why;
     if (std::string why = save(from, wanted, *kept); !why.empty()) return why;
-    note_rest_part(RestPart::Save);
+    note_part(RestPart::Save);
     // From here on nothing fails.
     kept->domain = from.pipe_directory();
     if (at_rest_ != nullptr) kept->in_places = std::move(at_rest_->in_places);
@@ -143,7 +136,7 @@ std::string VirtualProcess::leave_gpu(RestLevel wanted) {
     tell(abi::SpareState::Unprotected, "it rests");
   }
   give_back_all(wanted);
-  note_rest_part(RestPart::Drivers);
+  note_part(RestPart::Drivers);
   return {};
 }
 
@@ -236,7 +229,7 @@ std::string VirtualProcess::wake_up_in(const std::string& domain) {
   const auto begun = bring_up(domain);
   if (!begun) return begun.error().message;
   const Instance& to = **begun;
-  note_rest_part(RestPart::Begin);
+  note_part(RestPart::Begin);
   active_.store(&to, std::memory_order_release);
   std::string why;
   {
@@ -262,11 +255,11 @@ std::string VirtualProcess::fill(const Instance& to) {
       return "the GPU has no room for its " + std::to_string(at_rest_->content->size_bytes() / mib) + " MiB";
     if (done != CUDA_SUCCESS) return said("its memory could not be made again", done);
   }
-  note_rest_part(RestPart::Fill);
+  note_part(RestPart::Fill);
   if (bring_everything(to) != Completed::Yes) return page_->reason.data();
   prepare_times_in(to);
   if (!fill_variables(to, at_rest_->variables)) return "variables of its code could not be copied";
-  note_rest_part(RestPart::Objects);
+  note_part(RestPart::Objects);
   return {};
 }
 
