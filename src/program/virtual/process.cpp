@@ -259,9 +259,9 @@ std::optional<std::uint64_t> VirtualProcess::free_on_gpu() const {
   const Instance& asked = active();
   std::size_t free_bytes = 0;
   std::size_t total_bytes = 0;
-  const bool is_known = asked.driver().cuCtxSetCurrent(asked.primary()) == CUDA_SUCCESS &&
-                        asked.driver().cuMemGetInfo_v2(&free_bytes, &total_bytes) == CUDA_SUCCESS;
-  forget_current(asked);
+  const PrimaryScope scope(asked);
+  const bool is_known =
+      scope.is_current() && asked.driver().cuMemGetInfo_v2(&free_bytes, &total_bytes) == CUDA_SUCCESS;
   return is_known ? std::optional<std::uint64_t>(free_bytes) : std::nullopt;
 }
 
@@ -430,12 +430,6 @@ VirtualProcess::Completed VirtualProcess::bring_everything(const Instance& insta
   return Completed::Yes;
 }
 
-/// On this thread nothing is current in that instance.
-void VirtualProcess::forget_current(const Instance& instance) {
-  instance.driver().cuCtxSetCurrent(nullptr);
-  there_in(instance).context = 0;
-}
-
 void VirtualProcess::note_time(std::atomic<std::uint32_t>& of_part_us) {
   const auto now = std::chrono::steady_clock::now();
   const auto took = std::chrono::duration_cast<std::chrono::microseconds>(now - part_began_);
@@ -464,13 +458,12 @@ Nanoseconds VirtualProcess::patience_at_gate(const Instance& from) {
   const auto begun = std::chrono::steady_clock::now();
   Nanoseconds took{0};
   bool is_idle = false;
-  from.driver().cuCtxSetCurrent(from.primary());
+  const PrimaryScope scope(from);
   while (!is_idle && took < longest_open && !program_ends_.load()) {
     (void)graphs_.between_captures([&] { is_idle = are_streams_idle(from); });
     if (!is_idle) std::this_thread::sleep_for(look_again);
     took = std::chrono::steady_clock::now() - begun;
   }
-  forget_current(from);
   return is_idle ? std::max(2 * took, shortest_at_gate_) : shortest_at_gate_;
 }
 

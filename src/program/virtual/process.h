@@ -20,6 +20,7 @@
 #include "ground/os/standing.h"
 #include "program/cuda/backend.h"
 #include "program/virtual/argument_addresses.h"
+#include "program/virtual/current.h"
 #include "program/virtual/event_times.h"
 #include "program/virtual/gate.h"
 #include "program/virtual/given_work.h"
@@ -76,53 +77,6 @@ void write_text(std::array<char, size>& into, const std::string& text) {
 enum class Trace { Nothing, Errors, Calls };
 Trace trace();
 inline bool is_traced() { return trace() != Trace::Nothing; }
-
-/// The contexts that a thread has pushed. It has a size, since it needs no destructor: what a program calls
-/// while it ends comes after the destructors of its threads' variables.
-class ContextStack {
- public:
-  bool empty() const { return size_ == 0; }
-  bool is_full() const { return size_ == contexts_.size(); }
-  CUcontext back() const { return size_ == 0 ? nullptr : contexts_[size_ - 1]; }
-  /// Nothing where it is full.
-  void push_back(CUcontext context) {
-    if (!is_full()) contexts_[size_++] = context;
-  }
-  void pop_back() { --size_; }
-
- private:
-  std::array<CUcontext, 512> contexts_{};
-  std::size_t size_ = 0;
-};
-
-/// What an instance has for the calling thread, as far as we know.
-struct ThreadThere {
-  static constexpr std::uintptr_t unknown = ~std::uintptr_t{0};
-  static constexpr auto unknown_mode = static_cast<CUstreamCaptureMode>(-1);
-  std::uint32_t life = 0;      ///< of the instance
-  std::uintptr_t context = 0;  ///< that is current
-  CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
-};
-
-/// What the calling thread made current.
-struct Current {
-  ContextStack stack;  ///< as the program calls them; the last one is current
-  std::array<ThreadThere, slots_max> there{};
-  CUcontext device_of = nullptr;  ///< the context whose device is known
-  CUdevice device = 0;
-  /// How the thread sees captures of others, as it has said.
-  CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
-};
-static_assert(std::is_trivially_destructible_v<Current>);
-Current& current();
-inline ThreadThere& there_in(const Instance& instance) {
-  ThreadThere& there = current().there[instance.slot()];
-  if (there.life != instance.life()) [[unlikely]]
-    there = {instance.life(), ThreadThere::unknown, ThreadThere::unknown_mode};
-  return there;
-}
-/// What the program calls its current context; 0: none is.
-inline std::uintptr_t current_context() { return number_of(current().stack.back()); }
 
 /// Memory in the window that is ours.
 struct Room {
@@ -340,7 +294,6 @@ class VirtualProcess {
   std::string copy_variables(const Instance& from, const Instance& to);
   CUcontext only_context(const Instance& instance);
   const Object* only_own_context();
-  static void forget_current(const Instance& instance);
   void start_working();
   void claim_dumps();
   Result<const Instance*> bring_up_first();

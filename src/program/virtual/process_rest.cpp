@@ -141,24 +141,26 @@ std::string VirtualProcess::leave_gpu(RestLevel wanted) {
 }
 
 std::string VirtualProcess::save(const Instance& from, RestLevel wanted, AtRest& kept) {
-  from.driver().cuCtxSetCurrent(from.primary());
-  later_frees_.take_up(memory_, from, true);
-  event_times_.keep(objects_, from);
-  forget_current(from);
+  {
+    const PrimaryScope scope(from);
+    later_frees_.take_up(memory_, from, true);
+    event_times_.keep(objects_, from);
+  }
   if (!save_variables(from, &kept.variables)) return "variables of its code could not be copied";
   if (wanted == RestLevel::WithoutMemory) return save_memory(from, kept);
-  from.driver().cuCtxSetCurrent(from.primary());
+  const PrimaryScope scope(from);
   CUresult done = memory_.make_all_movable(from);
   if (done == CUDA_SUCCESS) done = mappings_.make_all_movable(from);
-  forget_current(from);
   return done == CUDA_SUCCESS ? "" : said("its memory cannot be kept", done);
 }
 
 std::string VirtualProcess::save_memory(const Instance& from, AtRest& kept) {
   std::vector<WindowMemory::Range> ranges = memory_.blocks();
-  from.driver().cuCtxSetCurrent(from.primary());
-  CUresult done = mappings_.show(from, &ranges);
-  forget_current(from);
+  CUresult done = CUDA_SUCCESS;
+  {
+    const PrimaryScope scope(from);
+    done = mappings_.show(from, &ranges);
+  }
   std::vector<rest::GpuRange> places;
   for (const WindowMemory::Range& each : ranges) places.push_back({each.begin, each.size_bytes});
   std::string why;
@@ -175,9 +177,8 @@ std::string VirtualProcess::save_memory(const Instance& from, AtRest& kept) {
   }
   if (done == CUDA_ERROR_OUT_OF_MEMORY && why.empty()) why = "the host has not enough memory for its content";
   if (done != CUDA_SUCCESS && why.empty()) why = said("its memory could not be copied", done);
-  from.driver().cuCtxSetCurrent(from.primary());
+  const PrimaryScope scope(from);
   mappings_.hide(from, !why.empty());
-  forget_current(from);
   return why;
 }
 
@@ -264,19 +265,20 @@ std::string VirtualProcess::fill(const Instance& to) {
 }
 
 CUresult VirtualProcess::fill_memory(const Instance& to) {
-  to.driver().cuCtxSetCurrent(to.primary());
-  CUresult done = memory_.make_again(to);
-  if (done == CUDA_SUCCESS) done = mappings_.make_again(to);
-  std::vector<WindowMemory::Range> shown;
-  if (done == CUDA_SUCCESS) done = mappings_.show(to, &shown);
-  forget_current(to);
+  CUresult done = CUDA_SUCCESS;
+  {
+    const PrimaryScope scope(to);
+    done = memory_.make_again(to);
+    if (done == CUDA_SUCCESS) done = mappings_.make_again(to);
+    std::vector<WindowMemory::Range> shown;
+    if (done == CUDA_SUCCESS) done = mappings_.show(to, &shown);
+  }
   const auto start_thread = [&to](std::function<void()> run) { return to.start_thread(std::move(run)); };
   if (done == CUDA_SUCCESS)
     done = rest::copy_all({to.driver(), to.primary(), start_thread, program_ends_}, *at_rest_->content,
                           rest::Direction::ToGpu);
-  to.driver().cuCtxSetCurrent(to.primary());
+  const PrimaryScope scope(to);
   mappings_.hide(to, done == CUDA_SUCCESS);
-  forget_current(to);
   return done;
 }
 
