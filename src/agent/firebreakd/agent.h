@@ -182,7 +182,7 @@ class Agent final : private ServerHandler {
       {[this](const std::string& domain) { return parking_.is_to_fall(domain); },
        [this](pid_t pid, const std::string& domain, const std::string& took) { on_moved(pid, domain, took); },
        [this](pid_t pid, const SpareReport& now) { tell_spare(pid, now); }}};
-  Resting resting_{{loop_, server_, tenants_, processes_, spares_, answers_, teller_},
+  Resting resting_{{loop_, clock_, server_, tenants_, processes_, spares_, answers_, teller_},
                    [this](pid_t pid) { holder_.look(pid); }};
   ApartStarter starter_{loop_, manager_};
   Parking parking_{
