@@ -11,7 +11,7 @@
 #include <random>
 #include <thread>
 
-#include "tests/doubles/base/test_seed.h"
+#include "tests/virtual/random_programs.h"
 #include "tests/virtual/spare_fixture.h"
 
 namespace firebreak::test {
@@ -416,32 +416,18 @@ TEST_F(RestOfMuchMemory, AllOfItIsThereAgain) {
 
 // ---- At random instants ----
 
-/// Random programs in one process, which rests meanwhile. What they see is what they see without any of this.
-class RestRandom : public Rest, public testing::WithParamInterface<std::tuple<int, bool>> {
- protected:
-  RestRandom() { memory_mib_ = 512; }
-
-  static constexpr int programs = 1250;
-  static constexpr int programs_at_once = 25;
-  static constexpr int calls = 10;
-
-  static std::string command(std::uint64_t seed, bool with_contexts) {
-    return "random " + std::to_string(seed) + " " + std::to_string(programs_at_once) + " " +
-           std::to_string(calls) + (with_contexts ? " 1" : " 0");
-  }
-};
+/// The process rests meanwhile, again and again.
+class RestRandom : public RandomPrograms<Rest> {};
 
 TEST_P(RestRandom, ProgramsSeeTheSameWithRests) {
-  const auto [part, with_contexts] = GetParam();
   const auto program = start_with_spare();
   const auto model = start_plain("model");
   Page page(program->pid());
   ASSERT_TRUE(page.is(SpareState::Protected)) << page.reason();
-  const std::uint64_t first = test_seed() + static_cast<std::uint64_t>(part) * programs;
   std::atomic<bool> is_done = false;
   std::atomic<int> rests = 0;
   std::thread operating([&] {
-    std::mt19937_64 random(first);
+    std::mt19937_64 random(first_seed_);
     while (!is_done.load()) {
       (void)page.is(SpareState::Protected);  // it works meanwhile
       const auto wanted = static_cast<RestLevel>(1 + random() % 3);
@@ -451,25 +437,13 @@ TEST_P(RestRandom, ProgramsSeeTheSameWithRests) {
       EXPECT_TRUE(eventually([&] { return go_to(page, RestLevel::Awake).empty(); })) << refusal(page);
     }
   });
-  bool is_same = true;
-  for (std::uint64_t seed = first; seed < first + programs && is_same; seed += programs_at_once) {
-    const auto right = model->ask(command(seed, with_contexts));
-    const auto answer = program->ask(command(seed, with_contexts));
-    EXPECT_EQ(right.result, CUDA_SUCCESS);
-    EXPECT_EQ(answer.result, CUDA_SUCCESS);
-    is_same = answer.value == right.value;
-    EXPECT_TRUE(is_same) << "programs " << seed << " and on; " << page.reason();
-  }
+  expect_all_to_see_the_same(*program, *model, page);
   is_done.store(true);
   operating.join();
   EXPECT_GT(rests.load(), 2) << page.reason();
 }
 
-INSTANTIATE_TEST_SUITE_P(Of1250, RestRandom, testing::Combine(testing::Range(0, 4), testing::Bool()),
-                         [](const auto& each) {
-                           return std::to_string(std::get<0>(each.param)) +
-                                  (std::get<1>(each.param) ? "WithContexts" : "");
-                         });
+INSTANTIATE_TEST_SUITE_P(Of1250, RestRandom, parts_of_programs(), name_of_part);
 
 }  // namespace
 }  // namespace firebreak::test

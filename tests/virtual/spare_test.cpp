@@ -8,7 +8,7 @@
 #include <fstream>
 #include <thread>
 
-#include "tests/doubles/base/test_seed.h"
+#include "tests/virtual/random_programs.h"
 #include "tests/virtual/spare_fixture.h"
 
 namespace firebreak::test {
@@ -803,25 +803,10 @@ TEST_P(SpareChanges, AProgramThatBecomesAnotherUserOrHasAnotherRootIsAside) {
 
 INSTANTIATE_TEST_SUITE_P(WhoItIs, SpareChanges, testing::Values("become_nobody", "change_root"));
 
-/// Random programs in one process, which moves from domain to domain meanwhile. What they see is what they
-/// see without any of this.
-class SpareRandom : public Spare, public testing::WithParamInterface<std::tuple<int, bool>> {
- protected:
-  // For a moment the contexts of three instances are there.
-  SpareRandom() { memory_mib_ = 512; }
-
-  static constexpr int programs = 1250;
-  static constexpr int programs_at_once = 25;
-  static constexpr int calls = 10;
-
-  static std::string command(std::uint64_t seed, bool with_contexts) {
-    return "random " + std::to_string(seed) + " " + std::to_string(programs_at_once) + " " +
-           std::to_string(calls) + (with_contexts ? " 1" : " 0");
-  }
-};
+/// The process moves from domain to domain meanwhile.
+class SpareRandom : public RandomPrograms<Spare> {};
 
 TEST_P(SpareRandom, ProgramsSeeTheSameWithMoves) {
-  const auto [part, with_contexts] = GetParam();
   const auto program = start_with_spare();
   const auto model = start_plain("model");
   Page page(program->pid());
@@ -834,26 +819,13 @@ TEST_P(SpareRandom, ProgramsSeeTheSameWithMoves) {
       std::this_thread::sleep_for(Milliseconds(20));
     }
   });
-  const std::uint64_t first = test_seed() + static_cast<std::uint64_t>(part) * programs;
-  bool is_same = true;
-  for (std::uint64_t seed = first; seed < first + programs && is_same; seed += programs_at_once) {
-    const auto right = model->ask(command(seed, with_contexts));
-    const auto answer = program->ask(command(seed, with_contexts));
-    EXPECT_EQ(right.result, CUDA_SUCCESS);
-    EXPECT_EQ(answer.result, CUDA_SUCCESS);
-    is_same = answer.value == right.value;
-    EXPECT_TRUE(is_same) << "programs " << seed << " and on; " << page.reason();
-  }
+  expect_all_to_see_the_same(*program, *model, page);
   is_done.store(true);
   mover.join();
   EXPECT_GT(page->flips.load(), 2U) << page.reason();
 }
 
-INSTANTIATE_TEST_SUITE_P(Of1250, SpareRandom, testing::Combine(testing::Range(0, 4), testing::Bool()),
-                         [](const auto& each) {
-                           return std::to_string(std::get<0>(each.param)) +
-                                  (std::get<1>(each.param) ? "WithContexts" : "");
-                         });
+INSTANTIATE_TEST_SUITE_P(Of1250, SpareRandom, parts_of_programs(), name_of_part);
 
 }  // namespace
 }  // namespace firebreak::test

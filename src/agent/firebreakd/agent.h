@@ -15,9 +15,9 @@
 #include "agent/firebreakd/joins.h"
 #include "agent/firebreakd/shutdown.h"
 #include "agent/firebreakd/strays.h"
+#include "agent/loop/fair_queue.h"
 #include "agent/loop/server.h"
 #include "agent/loop/surroundings.h"
-#include "agent/loop/turns.h"
 #include "agent/pairs/follower.h"
 #include "agent/pairs/injections.h"
 #include "agent/pairs/pairs.h"
@@ -182,7 +182,7 @@ class Agent final : private ServerHandler {
       {[this](const std::string& domain) { return parking_.is_to_fall(domain); },
        [this](pid_t pid, const std::string& domain, const std::string& took) { on_moved(pid, domain, took); },
        [this](pid_t pid, const SpareReport& now) { tell_spare(pid, now); }}};
-  Resting resting_{{loop_, server_, tenants_, processes_, spares_, answers_, teller_},
+  Resting resting_{{loop_, clock_, server_, tenants_, processes_, spares_, answers_, teller_},
                    [this](pid_t pid) { holder_.look(pid); }};
   ApartStarter starter_{loop_, manager_};
   Parking parking_{
@@ -212,7 +212,7 @@ class Agent final : private ServerHandler {
   Joins joins_{{options_, kernel_, clock_, domains_, server_, tenants_, processes_, credentials_, placements_,
                 budget_, warm_standbys_, records_, answers_, teller_, follower_, pairs_, memory_, deaths_}};
   TurnKeeper turns_{{options_, loop_, clock_, domains_, tenants_}};
-  Turns ends_{loop_, clock_, [this](pid_t pid) { on_exit(pid); }};
+  FairQueue ends_{loop_, clock_, [this](pid_t pid) { on_exit(pid); }};
   OrderlyShutdown shutdown_{{loop_, manager_, domains_, shelves_, server_, tenants_, processes_, placements_,
                              records_, parking_, memory_, endings_},
                             [this] { loop_.stop(); }};

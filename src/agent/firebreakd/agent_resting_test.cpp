@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Tenants that are asked to give their GPU up: the page is real, and the test does what its process would
-/// do.
-#include <new>
-
+/// Tenants that are asked to give their GPU up. The test does what their processes would do.
 #include "shared/abi/spare_page.h"
 #include "tests/doubles/agent/parked_domain_test_support.h"
+#include "tests/doubles/agent/spare_page_test_support.h"
 
 namespace firebreak::agent {
 namespace {
@@ -14,48 +12,25 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-template <std::size_t size>
-void write(std::array<char, size>& into, const std::string& text) {
-  into.fill('\0');
-  std::ranges::copy(text, into.begin());
-}
-
-/// The page of a program that works in domain a.
-class RestPage {
+/// One that can rest.
+class RestPage : public PageOfSpare {
  public:
-  RestPage()
-      : file_(os::create_memory_file(abi::spare_page_name, os::page_size()).value()),
-        mapping_(os::Mapping::of_file(file_.get(), os::page_size(), os::Protection::ReadWrite).value()),
-        page_(new (mapping_.data()) abi::SparePage) {
-    write(page_->domains[0], "/mps/a");
-    write(page_->domains[1], "/mps/b");
-    write(page_->active_domain, "/mps/a");
-    write(page_->spare_domain, "/mps/b");
-    page_->state = abi::SpareState::Protected;
-    page_->deepest_rest = RestLevel::WithoutMemory;
-  }
-  abi::SparePage* operator->() { return page_; }
-  int descriptor() const { return file_.get(); }
-  bool is_asked() const { return page_->asked_to_rest.load() != page_->answered_rest.load(); }
-  RestLevel wanted() const { return abi::level_in(page_->asked_to_rest.load()); }
+  RestPage() { page().deepest_rest = RestLevel::WithoutMemory; }
+  bool is_asked() const { return page().asked_to_rest.load() != page().answered_rest.load(); }
+  RestLevel wanted() const { return abi::level_in(page().asked_to_rest.load()); }
   /// Goes where it was asked to.
   void do_it(std::uint64_t host_bytes = 0) {
-    page_->rest = wanted();
-    page_->rest_host_bytes = host_bytes;
-    if (wanted() > RestLevel::Still) write(page_->active_domain, "");
-    if (wanted() == RestLevel::Awake) write(page_->active_domain, "/mps/a");
-    write(page_->rest_refusal, "");
-    page_->answered_rest = page_->asked_to_rest.load();
+    page().rest = wanted();
+    page().rest_host_bytes = host_bytes;
+    if (wanted() > RestLevel::Still) write_text(page().active_domain, "");
+    if (wanted() == RestLevel::Awake) write_text(page().active_domain, "/mps/a");
+    write_text(page().rest_refusal, "");
+    page().answered_rest = page().asked_to_rest.load();
   }
   void refuse(const std::string& why) {
-    write(page_->rest_refusal, why);
-    page_->answered_rest = page_->asked_to_rest.load();
+    write_text(page().rest_refusal, why);
+    page().answered_rest = page().asked_to_rest.load();
   }
-
- private:
-  os::Fd file_;
-  os::Mapping mapping_;
-  abi::SparePage* page_;
 };
 
 class AgentResting : public ParkedDomain {

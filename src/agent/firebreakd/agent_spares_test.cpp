@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Tenants with a spare driver instance: the page is real, and the test does what its process would do.
-#include <new>
-
+/// Tenants with a spare driver instance. The test does what their processes would do.
 #include "agent/parking/spares.h"
 #include "ground/os/descriptors.h"
 #include "shared/abi/spare_page.h"
 #include "tests/doubles/agent/parked_domain_test_support.h"
+#include "tests/doubles/agent/spare_page_test_support.h"
 
 namespace firebreak::agent {
 namespace {
@@ -21,45 +20,20 @@ using testing::IsEmpty;
 using testing::Not;
 using testing::Pair;
 
-template <std::size_t size>
-void write(std::array<char, size>& into, const std::string& text) {
-  into.fill('\0');
-  std::ranges::copy(text, into.begin());
-}
-
-/// The page that src/program/virtual makes in its process.
-class Page {
+/// One that leaves its domain.
+class Page : public PageOfSpare {
  public:
-  explicit Page(os::MemorySeal seal = os::MemorySeal::Size)
-      : file_(os::create_memory_file(abi::spare_page_name, os::page_size(), seal).value()),
-        mapping_(os::Mapping::of_file(file_.get(), os::page_size(), os::Protection::ReadWrite).value()),
-        page_(new (mapping_.data()) abi::SparePage) {
-    write(page_->domains[0], "/mps/a");
-    write(page_->domains[1], "/mps/b");
-    works_in("a", "b");
-    page_->state = SpareState::Protected;
-  }
-  abi::SparePage* operator->() { return page_; }
-  int descriptor() const { return file_.get(); }
-  void works_in(const std::string& domain, const std::string& spare) {
-    write(page_->active_domain, "/mps/" + domain);
-    write(page_->spare_domain, spare.empty() ? "" : "/mps/" + spare);
-  }
+  using PageOfSpare::PageOfSpare;
   /// Leaves as asked.
   void leave_for(const std::string& domain) {
     works_in(domain, "");
-    page_->state = SpareState::Unprotected;
-    page_->flips.fetch_add(1);
+    page().state = SpareState::Unprotected;
+    page().flips.fetch_add(1);
     constexpr std::array<std::uint32_t, abi::move_parts> took_us = {100, 200, 3'000, 1'500, 400};
-    std::ranges::copy(took_us, page_->last_move_us.begin());
-    page_->answered = page_->asked_to_leave.load();
+    std::ranges::copy(took_us, page().last_move_us.begin());
+    page().answered = page().asked_to_leave.load();
   }
-  bool is_asked() const { return page_->asked_to_leave.load() != page_->answered.load(); }
-
- private:
-  os::Fd file_;
-  os::Mapping mapping_;
-  abi::SparePage* page_;
+  bool is_asked() const { return page().asked_to_leave.load() != page().answered.load(); }
 };
 
 class AgentSpares : public ParkedDomain {
@@ -218,7 +192,6 @@ TEST_F(AgentSpares, WhoHasNotComeToCudaHoldsNoParkedDomain) {
   opens_gpu = false;
   Page without_work;
   without_work.works_in("", "");
-  without_work->active_domain.fill('\0');
   Peer first = peer(), second = peer(), third = peer();
   start_with_spare(first, "with-a-page", without_work);
   abi::Place place{"without-one", abi::Role::Active};
@@ -501,7 +474,7 @@ TEST_F(AgentSpares, NonsenseInAPageHarmsNobody) {
 
 TEST_F(AgentSpares, WhatAPageSaysIsShownOnOneLine) {
   Page page;
-  write(page->reason, "fine\n\x1b[2Jfault tenant=other");
+  write_text(page->reason, "fine\n\x1b[2Jfault tenant=other");
   Peer first = peer();
   start_with_spare(first, "llm", page);
   EXPECT_EQ(tenant("llm")["spare"]["reason"], "fine??[2Jfault tenant=other");
@@ -513,7 +486,7 @@ TEST_F(AgentSpares, OneThatWritesWithoutEndIsNotToldWithoutEnd) {
   start_with_spare(first, "llm", page);
   ask(watcher, abi::Subscribe{});
   for (int i = 0; i < 40; ++i) {
-    write(page->reason, "reason " + std::to_string(i));
+    write_text(page->reason, "reason " + std::to_string(i));
     page.works_in(i % 2 == 0 ? "b" : "a", "");
     domains.callbacks.on_clients_lost("elsewhere");  // pages are looked at
   }

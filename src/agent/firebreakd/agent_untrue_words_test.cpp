@@ -2,12 +2,11 @@
 /// A process that says of itself that it is in a domain where it is not: nothing follows for those who are.
 /// It is there once MPS names it as a client, or once the agent has placed it there.
 #include <filesystem>
-#include <new>
 #include <regex>
 #include <set>
 
-#include "shared/abi/spare_page.h"
 #include "tests/doubles/agent/parked_domain_test_support.h"
+#include "tests/doubles/agent/spare_page_test_support.h"
 
 namespace firebreak::agent {
 namespace {
@@ -152,28 +151,19 @@ TEST_F(UntrueWords, TheNextAgentBelievesNoMore) {
 
 /// The page of a spare says where its process works, and its environment in which domains it may.
 TEST_F(UntrueWords, AProcessWorksInNoDomainOnlyBecauseItsPageSaysSo) {
-  const auto file =
-      os::create_memory_file(abi::spare_page_name, os::page_size(), os::MemorySeal::Size).value();
-  auto mapping = os::Mapping::of_file(file.get(), os::page_size(), os::Protection::ReadWrite).value();
-  auto* page = new (mapping.data()) abi::SparePage;
-  const auto say = [](auto& into, const std::string& text) { std::ranges::copy(text, into.begin()); };
-  say(page->domains[0], "/mps/a");
-  say(page->domains[1], "/mps/b");
-  say(page->active_domain, "/mps/a");
-  say(page->spare_domain, "/mps/b");
-  page->state = abi::SpareState::Protected;
+  PageOfSpare page;
   Peer command = peer();
   const auto placed = std::get<abi::Placed>(ask(command, abi::Place{"llm", abi::Role::Active}));
   os::SpawnRequest request;  // in a, and without a spare
   request.command = {"sleep", "300"};
-  request.standard_input = file.get();
+  request.standard_input = page.descriptor();
   request.environment = placed.environment;
   request.environment.emplace_back(abi::spare_variable, "/mps/a:/mps/b");
   const pid_t pid = kernel.spawn(request).value();
   ask(command, abi::Adopt{"llm", abi::Role::Active, pid});
   detectors.callbacks.on_gpu_opened(pid);
   until([&] { return tenant("llm")["spare"].is_object(); });
-  say(page->active_domain, "/mps/b");
+  page.works_in("b", "b");
   page->flips.fetch_add(1);
   until([&] { return tenant("llm")["spare"]["moves"] == 1; });
   EXPECT_EQ(tenant("llm")["active"]["domain"], "a") << "its word alone";
@@ -270,9 +260,9 @@ TEST_F(UntrueWords, OneUsersDumpsLeaveRoomForAnothers) {
   detectors.callbacks.on_gpu_opened(rogue.pid());
   settle();
   Writer of_client(client_pipe(), idle_dump);
-  Writer of_rogue(
-      endless, park::test::dump_of({park::test::sms(6),
-                                    {".cudbg.relfimg.dev0", 7, 0, std::string(16 * idle_dump.size(), '\0')}}));
+  Writer of_rogue(endless, park::test::dump_of(
+                               {park::test::sms(6),
+                                {".cudbg.relfimg.dev0", 7, 0, std::string(16 * idle_dump.size(), '\0')}}));
   Writer of_llm(llm.pipe, idle_dump);
   until([&] {
     (void)of_client.write();

@@ -6,12 +6,9 @@
 #include <utility>
 #include <vector>
 
+#include "agent/resting/look_schedule.h"
+
 namespace firebreak::agent {
-namespace {
-
-constexpr Milliseconds between_looks{2};
-
-}  // namespace
 
 /// Whoever may be asked now.
 Result<pid_t> Resting::find(const abi::Rest& request) const {
@@ -39,9 +36,16 @@ void Resting::ask(Connection& connection, const abi::Rest& request) {
   Pending pending{connection.asker(), request.tenant, request.level, view.rest()};
   pending.question = view.ask_to_rest(request.level);
   pending_[*pid] = std::move(pending);
-  if (looking_) return;
-  auto looking = at_.loop.every(between_looks, [this] { look(); });
-  if (looking) looking_ = std::move(*looking);
+  newest_question_ = at_.clock.now();
+  const bool looks_soon = looking_ && next_look_ <= newest_question_ + shortest_between_looks;
+  if (!looks_soon) look_later();
+}
+
+void Resting::look_later() {
+  const Monotonic now = at_.clock.now();
+  const Nanoseconds wait = until_next_look(now - newest_question_);
+  next_look_ = now + wait;
+  looking_ = at_.loop.after_or_now(wait, [this] { look(); });
 }
 
 /// Programs answer by their pages alone.
@@ -55,7 +59,8 @@ void Resting::look() {
     const auto pending = pending_.extract(pid);
     end(pid, pending.mapped(), *at_.spares.view_of(pid));
   }
-  if (pending_.empty()) looking_.cancel();
+  if (pending_.empty()) return looking_.cancel();
+  look_later();
 }
 
 void Resting::end(pid_t pid, const Pending& pending, const SpareView& view) {

@@ -15,6 +15,7 @@
 #include "agent/tenants/process.h"
 #include "agent/tenants/teller.h"
 #include "agent/tenants/tenants.h"
+#include "ground/base/clock.h"
 #include "ground/os/event_loop.h"
 
 namespace firebreak::agent {
@@ -24,6 +25,7 @@ class Resting {
  public:
   struct Knows {
     os::EventLoop& loop;
+    const Clock& clock;
     Server& server;
     Tenants& tenants;
     Processes& processes;
@@ -49,12 +51,15 @@ class Resting {
 
   Result<pid_t> find(const abi::Rest& request) const;
   void look();
+  void look_later();
   void end(pid_t pid, const Pending& pending, const SpareView& view);
   void tell(pid_t pid, const Pending& pending, const SpareView& view);
 
   Knows at_;
   std::function<void(pid_t pid)> on_rest_;
   std::map<pid_t, Pending> pending_;
+  Monotonic newest_question_{};
+  Monotonic next_look_{};  ///< where there is one
   os::Watch looking_;
 };
 

@@ -67,12 +67,19 @@ std::vector<std::string> foreign_row(const json& client, const json& domain) {
           word(client, "came")};
 }
 
+/// How far it has given up its GPU, as RestLevel says it.
+std::string rest_of(const json& tenant) {
+  const json spare = tenant.value("spare", json());
+  return spare.is_object() ? word(spare, "rest", "awake") : "awake";
+}
+
 /// What the tenant's process does, or what has become of the tenant.
 std::string state_of(const json& tenant) {
   const std::string phase = word(tenant, "phase");
   const bool has_active = tenant.value("active", json()).is_object();
-  if (phase == "empty") return has_active ? "running" : "waits for its active";
-  if (phase == "serving") return "running";
+  const char* const runs = rest_of(tenant) == "awake" ? "running" : "rests";
+  if (phase == "empty") return has_active ? runs : "waits for its active";
+  if (phase == "serving") return runs;
   if (phase == "suspecting") return "may have had a fault";
   if (phase == "orphaned") return "its active has ended";
   if (phase == "promoting") return "its standby takes over";
@@ -85,7 +92,7 @@ std::string spare_of(const json& tenant) {
   if (!spare.is_object()) return "-";
   const std::string domain = word(spare, "domain", "");
   const std::string reason = word(spare, "reason", "");
-  const std::string rest = word(spare, "rest", "awake");
+  const std::string rest = rest_of(tenant);
   const auto kept_mib = spare.value("rest_host_bytes", std::uint64_t{0}) >> 20U;
   if (rest != "awake")
     return "rests, " + rest + (kept_mib == 0 ? "" : fmt::format(": {} MiB in the host's memory", kept_mib));
@@ -117,6 +124,9 @@ struct Protection {
 Protection protection_of(const json& tenant, const json& domains) {
   const json active = tenant.value("active", json());
   if (!active.is_object()) return {"-", "-"};
+  // It has nothing in a domain then that a neighbour's fault could reach.
+  const std::string rest = rest_of(tenant);
+  if (rest == "without contexts" || rest == "without memory") return {"yes", "-"};
   if (word(tenant, "standby_state") == "ready") return {"yes", "a broken GPU"};
   const json spare = tenant.value("spare", json::object());
   const bool is_protected = word(spare, "state") == "protected";

@@ -82,6 +82,28 @@ TEST(StatusText, SaysInWordsWhatATenantDoes) {
   EXPECT_THAT(line("promoting", active), HasSubstr("its standby takes over"));
 }
 
+TEST(StatusText, ATenantThatRestsIsNotRunningAndIsInNoDangerWithoutADriver) {
+  const auto line = [](const std::string& phase, const std::string& rest, const std::string& state) {
+    const std::string text =
+        status_text(R"({"domains": [], "tenants": [{"name": "t", "phase": ")" + phase +
+                    R"(", "active": {"pid": 5, "domain": "a"}, "standby": null, "spare": {"state": ")" +
+                    state + R"(", "reason": "it rests", "domain": "", "rest": ")" + rest +
+                    R"(", "rest_host_bytes": 7340032}}]})");
+    return text.substr(text.rfind('\n') + 1);
+  };
+  for (const char* const phase : {"empty", "serving"}) {
+    EXPECT_THAT(
+        line(phase, "without memory", "unprotected"),
+        MatchesRegex("t +rests +5 in a .* rests, without memory: 7 MiB in the host's memory +yes +- +-"));
+    EXPECT_THAT(line(phase, "without contexts", "unprotected"),
+                MatchesRegex("t +rests +5 in a .* rests, without contexts: .* +yes +- +-"));
+    EXPECT_THAT(line(phase, "still", "protected"),
+                MatchesRegex("t +rests +5 in a .* rests, still: .* +yes +faults while its kernels run +-"));
+    EXPECT_THAT(line(phase, "awake", "unprotected"), MatchesRegex("t +running +5 in a .* +no +any fault +-"));
+  }
+  EXPECT_THAT(line("suspecting", "still", "protected"), HasSubstr("may have had a fault"));
+}
+
 TEST(StatusText, SaysThatNobodyIsThere) {
   EXPECT_EQ(status_text(R"({"domains": [], "tenants": []})"),
             "DOMAIN  STATE  GPU  DAEMON  SERVERS  CLIENTS  RESTARTS  LAST NEWS\n\nno tenants");

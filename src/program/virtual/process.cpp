@@ -256,9 +256,9 @@ std::optional<std::uint64_t> VirtualProcess::free_on_gpu() const {
   const Instance& asked = active();
   std::size_t free_bytes = 0;
   std::size_t total_bytes = 0;
-  const bool is_known = asked.driver().cuCtxSetCurrent(asked.primary()) == CUDA_SUCCESS &&
-                        asked.driver().cuMemGetInfo_v2(&free_bytes, &total_bytes) == CUDA_SUCCESS;
-  forget_current(asked);
+  const PrimaryScope scope(asked);
+  const bool is_known =
+      scope.is_current() && asked.driver().cuMemGetInfo_v2(&free_bytes, &total_bytes) == CUDA_SUCCESS;
   return is_known ? std::optional<std::uint64_t>(free_bytes) : std::nullopt;
 }
 
@@ -427,16 +427,10 @@ VirtualProcess::Completed VirtualProcess::bring_everything(const Instance& insta
   return Completed::Yes;
 }
 
-/// On this thread nothing is current in that instance.
-void VirtualProcess::forget_current(const Instance& instance) {
-  instance.driver().cuCtxSetCurrent(nullptr);
-  there_in(instance).context = 0;
-}
-
-void VirtualProcess::note_part(abi::MovePart part) {
+void VirtualProcess::note_time(std::atomic<std::uint32_t>& of_part_us) {
   const auto now = std::chrono::steady_clock::now();
   const auto took = std::chrono::duration_cast<std::chrono::microseconds>(now - part_began_);
-  page_->last_move_us[static_cast<std::size_t>(part)].store(static_cast<std::uint32_t>(took.count()));
+  of_part_us.store(static_cast<std::uint32_t>(took.count()));
   part_began_ = now;
 }
 

@@ -21,6 +21,7 @@
 #include "program/cuda/backend.h"
 #include "program/rest/own_driver.h"
 #include "program/virtual/argument_addresses.h"
+#include "program/virtual/current.h"
 #include "program/virtual/event_times.h"
 #include "program/virtual/gate.h"
 #include "program/virtual/given_work.h"
@@ -77,53 +78,6 @@ void write_text(std::array<char, size>& into, const std::string& text) {
 enum class Trace { Nothing, Errors, Calls };
 Trace trace();
 inline bool is_traced() { return trace() != Trace::Nothing; }
-
-/// The contexts that a thread has pushed. It has a size, since it needs no destructor: what a program calls
-/// while it ends comes after the destructors of its threads' variables.
-class ContextStack {
- public:
-  bool empty() const { return size_ == 0; }
-  bool is_full() const { return size_ == contexts_.size(); }
-  CUcontext back() const { return size_ == 0 ? nullptr : contexts_[size_ - 1]; }
-  /// Nothing where it is full.
-  void push_back(CUcontext context) {
-    if (!is_full()) contexts_[size_++] = context;
-  }
-  void pop_back() { --size_; }
-
- private:
-  std::array<CUcontext, 512> contexts_{};
-  std::size_t size_ = 0;
-};
-
-/// What an instance has for the calling thread, as far as we know.
-struct ThreadThere {
-  static constexpr std::uintptr_t unknown = ~std::uintptr_t{0};
-  static constexpr auto unknown_mode = static_cast<CUstreamCaptureMode>(-1);
-  std::uint32_t life = 0;      ///< of the instance
-  std::uintptr_t context = 0;  ///< that is current
-  CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
-};
-
-/// What the calling thread made current.
-struct Current {
-  ContextStack stack;  ///< as the program calls them; the last one is current
-  std::array<ThreadThere, slots_max> there{};
-  CUcontext device_of = nullptr;  ///< the context whose device is known
-  CUdevice device = 0;
-  /// How the thread sees captures of others, as it has said.
-  CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
-};
-static_assert(std::is_trivially_destructible_v<Current>);
-Current& current();
-inline ThreadThere& there_in(const Instance& instance) {
-  ThreadThere& there = current().there[instance.slot()];
-  if (there.life != instance.life()) [[unlikely]]
-    there = {instance.life(), ThreadThere::unknown, ThreadThere::unknown_mode};
-  return there;
-}
-/// What the program calls its current context; 0: none is.
-inline std::uintptr_t current_context() { return number_of(current().stack.back()); }
 
 /// Memory in the window that is ours.
 struct Room {
@@ -310,8 +264,10 @@ class VirtualProcess {
   /// `from`: the life of the instance that is to be left. `longest`: so long the program's calls may have to
   /// wait for those inside, and then for the GPU.
   bool flip(Why why, std::uint32_t from, Nanoseconds longest);
+  void note_part(abi::MovePart part) { note_time(page_->last_move_us[static_cast<std::size_t>(part)]); }
+  void note_part(abi::RestPart part) { note_time(page_->rest_us[static_cast<std::size_t>(part)]); }
   /// Since the part before; on the page.
-  void note_part(abi::MovePart part);
+  void note_time(std::atomic<std::uint32_t>& of_part_us);
   bool is_ready_to_flip(Why why, const Instance& from, Nanoseconds longest);
   bool is_work_under_way();
   std::vector<std::pair<Work*, std::uint64_t>> all_queued();
@@ -339,7 +295,6 @@ class VirtualProcess {
   std::string copy_variables(const Instance& from, const Instance& to);
   CUcontext only_context(const Instance& instance);
   const Object* only_own_context();
-  static void forget_current(const Instance& instance);
   void start_working();
   void claim_dumps();
   Result<const Instance*> bring_up_first();
@@ -396,7 +351,6 @@ class VirtualProcess {
   CUresult fill_memory(const Instance& to);
   void go_on_in(const Instance& to);
   void note_rest(abi::RestLevel now);
-  void note_rest_part(abi::RestPart part);
   bool is_any_held() const;
   bool each_variable_in(const Instance& instance, const std::function<void(const VariablePlace&)>& act);
   bool save_variables(const Instance& from, std::vector<std::vector<char>>* contents);

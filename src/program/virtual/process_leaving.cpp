@@ -29,13 +29,12 @@ Nanoseconds VirtualProcess::patience_at_gate(const Instance& from) {
   const auto begun = std::chrono::steady_clock::now();
   Nanoseconds took{0};
   bool is_idle = false;
-  from.driver().cuCtxSetCurrent(from.primary());
+  const PrimaryScope scope(from);
   while (!is_idle && took < longest_open && !program_ends_.load()) {
     (void)graphs_.between_captures([&] { is_idle = are_streams_idle(from); });
     if (!is_idle) std::this_thread::sleep_for(look_again);
     took = std::chrono::steady_clock::now() - begun;
   }
-  forget_current(from);
   return is_idle ? std::max(2 * took, shortest_at_gate_) : shortest_at_gate_;
 }
 

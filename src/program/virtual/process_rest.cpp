@@ -66,13 +66,6 @@ void VirtualProcess::note_rest(RestLevel now) {
   page_->rest.store(now, std::memory_order_release);
 }
 
-void VirtualProcess::note_rest_part(RestPart part) {
-  const auto now = std::chrono::steady_clock::now();
-  const auto took = std::chrono::duration_cast<std::chrono::microseconds>(now - part_began_);
-  page_->rest_us[static_cast<std::size_t>(part)].store(static_cast<std::uint32_t>(took.count()));
-  part_began_ = now;
-}
-
 // ---- To rest ----
 
 std::string VirtualProcess::become_still() {
@@ -94,7 +87,7 @@ std::string VirtualProcess::become_still() {
     return waited == Waited::TooLong ? "it has work that does not end" : "its domain has died";
   }
   end_all(queued);
-  note_rest_part(RestPart::Work);
+  note_part(RestPart::Work);
   note_rest(RestLevel::Still);
   return {};
 }
@@ -129,7 +122,7 @@ std::string VirtualProcess::leave_gpu(RestLevel wanted) {
     part_began_ = std::chrono::steady_clock::now();
     if (std::string why = why_not_leave(from); !why.empty()) return why;
     if (std::string why = save(from, wanted, *kept); !why.empty()) return why;
-    note_rest_part(RestPart::Save);
+    note_part(RestPart::Save);
     // From here on nothing fails.
     kept->domain = from.pipe_directory();
     if (at_rest_ != nullptr) kept->in_places = std::move(at_rest_->in_places);
@@ -143,29 +136,31 @@ std::string VirtualProcess::leave_gpu(RestLevel wanted) {
     tell(abi::SpareState::Unprotected, "it rests");
   }
   give_back_all(wanted);
-  note_rest_part(RestPart::Drivers);
+  note_part(RestPart::Drivers);
   return {};
 }
 
 std::string VirtualProcess::save(const Instance& from, RestLevel wanted, AtRest& kept) {
-  from.driver().cuCtxSetCurrent(from.primary());
-  later_frees_.take_up(memory_, from, true);
-  event_times_.keep(objects_, from);
-  forget_current(from);
+  {
+    const PrimaryScope scope(from);
+    later_frees_.take_up(memory_, from, true);
+    event_times_.keep(objects_, from);
+  }
   if (!save_variables(from, &kept.variables)) return "variables of its code could not be copied";
   if (wanted == RestLevel::WithoutMemory) return save_memory(from, kept);
-  from.driver().cuCtxSetCurrent(from.primary());
+  const PrimaryScope scope(from);
   CUresult done = memory_.make_all_movable(from);
   if (done == CUDA_SUCCESS) done = mappings_.make_all_movable(from);
-  forget_current(from);
   return done == CUDA_SUCCESS ? "" : said("its memory cannot be kept", done);
 }
 
 std::string VirtualProcess::save_memory(const Instance& from, AtRest& kept) {
   std::vector<WindowMemory::Range> ranges = memory_.blocks();
-  from.driver().cuCtxSetCurrent(from.primary());
-  CUresult done = mappings_.show(from, &ranges);
-  forget_current(from);
+  CUresult done = CUDA_SUCCESS;
+  {
+    const PrimaryScope scope(from);
+    done = mappings_.show(from, &ranges);
+  }
   std::vector<rest::GpuRange> places;
   for (const WindowMemory::Range& each : ranges) places.push_back({each.begin, each.size_bytes});
   std::string why;
@@ -182,9 +177,8 @@ std::string VirtualProcess::save_memory(const Instance& from, AtRest& kept) {
   }
   if (done == CUDA_ERROR_OUT_OF_MEMORY && why.empty()) why = "the host has not enough memory for its content";
   if (done != CUDA_SUCCESS && why.empty()) why = said("its memory could not be copied", done);
-  from.driver().cuCtxSetCurrent(from.primary());
+  const PrimaryScope scope(from);
   mappings_.hide(from, !why.empty());
-  forget_current(from);
   return why;
 }
 
@@ -236,7 +230,7 @@ std::string VirtualProcess::wake_up_in(const std::string& domain) {
   const auto begun = bring_up(domain);
   if (!begun) return begun.error().message;
   const Instance& to = **begun;
-  note_rest_part(RestPart::Begin);
+  note_part(RestPart::Begin);
   active_.store(&to, std::memory_order_release);
   std::string why;
   {
@@ -262,28 +256,29 @@ std::string VirtualProcess::fill(const Instance& to) {
       return "the GPU has no room for its " + std::to_string(at_rest_->content->size_bytes() / mib) + " MiB";
     if (done != CUDA_SUCCESS) return said("its memory could not be made again", done);
   }
-  note_rest_part(RestPart::Fill);
+  note_part(RestPart::Fill);
   if (bring_everything(to) != Completed::Yes) return page_->reason.data();
   prepare_times_in(to);
   if (!fill_variables(to, at_rest_->variables)) return "variables of its code could not be copied";
-  note_rest_part(RestPart::Objects);
+  note_part(RestPart::Objects);
   return {};
 }
 
 CUresult VirtualProcess::fill_memory(const Instance& to) {
-  to.driver().cuCtxSetCurrent(to.primary());
-  CUresult done = memory_.make_again(to);
-  if (done == CUDA_SUCCESS) done = mappings_.make_again(to);
-  std::vector<WindowMemory::Range> shown;
-  if (done == CUDA_SUCCESS) done = mappings_.show(to, &shown);
-  forget_current(to);
+  CUresult done = CUDA_SUCCESS;
+  {
+    const PrimaryScope scope(to);
+    done = memory_.make_again(to);
+    if (done == CUDA_SUCCESS) done = mappings_.make_again(to);
+    std::vector<WindowMemory::Range> shown;
+    if (done == CUDA_SUCCESS) done = mappings_.show(to, &shown);
+  }
   const auto start_thread = [&to](std::function<void()> run) { return to.start_thread(std::move(run)); };
   if (done == CUDA_SUCCESS)
     done = rest::copy_all({to.driver(), to.primary(), start_thread, program_ends_}, *at_rest_->content,
                           rest::Direction::ToGpu);
-  to.driver().cuCtxSetCurrent(to.primary());
+  const PrimaryScope scope(to);
   mappings_.hide(to, done == CUDA_SUCCESS);
-  forget_current(to);
   return done;
 }
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/loop/turns.h"
+#include "agent/loop/fair_queue.h"
 
 #include <algorithm>
 
 namespace firebreak::agent {
 
-void Turns::put(uid_t user, pid_t pid) {
+void FairQueue::put(uid_t user, pid_t pid) {
   const bool has_time = spent_ < limits_.of_a_turn && of(user).allowance.wait(clock_.now()) == Nanoseconds(0);
   if (of(user).waiting.empty() && has_time) {
     act(user, pid);
@@ -16,7 +16,7 @@ void Turns::put(uid_t user, pid_t pid) {
 }
 
 /// What is done may put more, so nobody's place in the table is held meanwhile.
-void Turns::act(uid_t user, pid_t pid) {
+void FairQueue::act(uid_t user, pid_t pid) {
   const Monotonic begin = clock_.now();
   act_(pid);
   const Monotonic end = clock_.now();
@@ -24,7 +24,7 @@ void Turns::act(uid_t user, pid_t pid) {
   spent_ += end - begin;
 }
 
-void Turns::settle(pid_t pid) {
+void FairQueue::settle(pid_t pid) {
   for (auto& [id, user] : users_) {
     const auto found = std::ranges::find(user.waiting, pid);
     if (found == user.waiting.end()) continue;
@@ -33,13 +33,13 @@ void Turns::settle(pid_t pid) {
   }
 }
 
-bool Turns::waits(pid_t pid) const {
+bool FairQueue::waits(pid_t pid) const {
   return std::ranges::any_of(users_, [pid](const auto& each) {
     return std::ranges::find(each.second.waiting, pid) != each.second.waiting.end();
   });
 }
 
-std::optional<uid_t> Turns::next() const {
+std::optional<uid_t> FairQueue::next() const {
   const Monotonic now = clock_.now();
   const auto may = [now](const auto& each) {
     return !each.second.waiting.empty() && each.second.allowance.wait(now) == Nanoseconds(0);
@@ -50,7 +50,7 @@ std::optional<uid_t> Turns::next() const {
   return first == behind ? std::nullopt : std::optional(first->first);
 }
 
-void Turns::take_turn() {
+void FairQueue::take_turn() {
   spent_ = Nanoseconds(0);
   if (const auto user = next()) {
     last_ = *user;
@@ -64,7 +64,7 @@ void Turns::take_turn() {
 
 /// As soon as somebody's share allows it. Who waits for nothing is forgotten once it has its whole share
 /// again.
-void Turns::come_again() {
+void FairQueue::come_again() {
   const Monotonic now = clock_.now();
   std::erase_if(users_, [now](const auto& each) {
     return each.second.waiting.empty() && each.second.allowance.is_whole(now);

@@ -18,18 +18,18 @@
 
 namespace firebreak::agent {
 
-struct TurnsLimits {
+struct FairQueueLimits {
   AllowanceLimits of_user = {.share = 0.5};
   Nanoseconds of_a_turn = std::chrono::milliseconds(5);
 };
 
 /// Belongs to the loop's thread. Everything that was put is done, each once, and those of one user in their
 /// order.
-class Turns {
+class FairQueue {
  public:
   using Act = std::function<void(pid_t)>;
   /// The references outlive it.
-  Turns(os::EventLoop& loop, const Clock& clock, Act act, TurnsLimits limits = {})
+  FairQueue(os::EventLoop& loop, const Clock& clock, Act act, FairQueueLimits limits = {})
       : loop_(loop), clock_(clock), act_(std::move(act)), limits_(limits) {}
 
   /// Done before this returns where there is time for it.
@@ -55,7 +55,7 @@ class Turns {
   os::EventLoop& loop_;
   const Clock& clock_;
   Act act_;
-  TurnsLimits limits_;
+  FairQueueLimits limits_;
   std::map<uid_t, User> users_;
   uid_t last_ = 0;
   Nanoseconds spent_{0};  ///< in this turn of the loop
