@@ -36,6 +36,7 @@ std::pair<CUresult, unsigned long long> EventProgram::run(const std::string& wha
     event.after_ns = now_ns();
     return {result, 0};
   }
+  if (what == "drain") return {driver_.cuStreamSynchronize(stream_), 0};
   std::size_t more = 0;
   words >> more;
   if (what == "make") return {driver_.cuEventCreate(&event.handle, static_cast<unsigned int>(more)), 0};

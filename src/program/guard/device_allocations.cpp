@@ -2,6 +2,8 @@
 /// cuMemAlloc and its kin: memory of our own making, each large piece with guard ranges in front of it and
 /// directly behind its end.
 #include <algorithm>
+#include <chrono>
+#include <thread>
 
 #include "program/guard/guard.h"
 
@@ -13,6 +15,10 @@ constexpr std::size_t slab_limit_bytes = mib;
 /// What cuMemAllocPitch promises to align rows to; the driver's own answer is the same on every GPU that has
 /// UVM faults (CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT is smaller).
 constexpr std::size_t pitch_alignment_bytes = 512;
+
+/// There is no other memory, so the caller would have an error now.
+constexpr std::chrono::milliseconds look_again(1);
+constexpr int looks_max = 5'000;
 
 CUmemAllocationProp memory_of(CUdevice device) {
   CUmemAllocationProp properties{};
@@ -100,7 +106,7 @@ CUresult Guard::allocate(abi::GuardFunction function, CUdeviceptr* pointer, std:
                     driver_->cuCtxGetCurrent(&context) == CUDA_SUCCESS && context != nullptr;
   CUdeviceptr address = 0;
   if (ours) {
-    const std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
     context = home_of(context);
     if (is_capturing()) {
       if (const CUresult forbidden = ask_about_captures(context); forbidden != CUDA_SUCCESS) return forbidden;
@@ -109,8 +115,15 @@ CUresult Guard::allocate(abi::GuardFunction function, CUdeviceptr* pointer, std:
     }
     Allocation allocation{size_bytes, {}, false, context};
     CUresult result = allocate_ours(size_bytes, context, &allocation, &address);
-    if (result == CUDA_ERROR_OUT_OF_MEMORY && wait_and_let_go()) {
-      result = allocate_ours(size_bytes, context, &allocation, &address);
+    // What was freed while streams were captured comes back between two captures.
+    for (int looks = 0; result == CUDA_ERROR_OUT_OF_MEMORY && !leaving_.empty() && looks < looks_max;
+         ++looks) {
+      const bool let_go = wait_and_let_go();
+      if (let_go) result = allocate_ours(size_bytes, context, &allocation, &address);
+      if (let_go) break;
+      lock.unlock();
+      std::this_thread::sleep_for(look_again);
+      lock.lock();
     }
     if (result == CUDA_SUCCESS) {
       allocations_.emplace(address, allocation);
