@@ -103,6 +103,7 @@ TEST_F(Placements, ALimitThatMakesNoSenseIsRefused) {
 }
 
 TEST_F(Placements, AGpuThatNoDomainHasIsRefused) {
+  domains.gpus = {{"a", "GPU-0"}, {"b", "GPU-0"}};
   Peer command = peer();
   EXPECT_THAT(refusal(command, abi::Place{"llm", abi::Role::Active, "GPU-1", 0, 0}),
               HasSubstr("no MPS domain has the GPU GPU-1"));

@@ -59,18 +59,17 @@ nlohmann::json describe_guard(const Tenant& tenant, const Detectors& detectors, 
 nlohmann::json describe_spare(const Tenant& tenant, const StatusSources& of) {
   auto report = of.spares.report_of(tenant.active.pid);
   if (!report) return nullptr;
-  if (report->state == abi::SpareState::Protected)
-    report->reason = of.parking.why_lost_in(tenant.active.domain, tenant.active.pid);
-  if (report->state == abi::SpareState::Protected && !report->reason.empty())
-    report->state = abi::SpareState::Unprotected;
-  return {{"state", to_string(report->state)},
-          {"reason", report->reason},
-          {"domain", report->spare_domain},
-          {"moves", report->moves},
-          {"gpu_memory_mib", report->gpu_memory_mib},
-          {"redone", report->redone},
-          {"rest", abi::to_string(report->rest)},
-          {"rest_host_bytes", report->rest_host_bytes}};
+  if (report->state == abi::SpareState::Protected) {
+    const std::string lost = of.parking.why_lost_in(tenant.active.domain, tenant.active.pid);
+    if (!lost.empty()) {
+      report->state = abi::SpareState::Unprotected;
+      report->reason = lost;
+    }
+  }
+  return {{"state", to_string(report->state)},        {"reason", report->reason},
+          {"domain", report->spare_domain},           {"moves", report->moves},
+          {"gpu_memory_mib", report->gpu_memory_mib}, {"redone", report->redone},
+          {"rest", abi::to_string(report->rest)},     {"rest_host_bytes", report->rest_host_bytes}};
 }
 
 nlohmann::json describe_turn(const TurnReport& report) {

@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <cctype>
 #include <optional>
 #include <vector>
 
@@ -57,7 +58,8 @@ std::optional<std::string> what_is_wrong(const CLI::App& app, const std::vector<
   if (!chosen.empty()) word = std::ranges::find(words, command.get_name());
   for (; word != words.end() && *word != "--"; ++word) {
     const std::string name = word->substr(0, word->find('='));
-    const bool is_option = name.starts_with('-') && name.size() > 1;
+    const bool is_number = name.size() > 1 && std::isdigit(static_cast<unsigned char>(name[1])) != 0;
+    const bool is_option = name.starts_with('-') && name.size() > 1 && !is_number;
     if (is_option && std::ranges::count(options, name) == 0)
       return with_nearest(fmt::format("`{}` has no option {}", called, name), nearest(name, options), called);
     const auto commands = names_of_commands(app);

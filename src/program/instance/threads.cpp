@@ -96,16 +96,18 @@ void* Threads::begin(void* given) {
   thread.number.store(static_cast<pid_t>(::syscall(SYS_gettid)));
   // volatile: it is read after a jump.
   void* volatile result = nullptr;
+  sigset_t ending;
+  sigemptyset(&ending);
+  sigaddset(&ending, signal());
   if (__builtin_setjmp(thread.beginning) == 0) {
-    sigset_t ending;
-    sigemptyset(&ending);
-    sigaddset(&ending, signal());
     thread.is_inside.store(true);
     ::pthread_sigmask(SIG_UNBLOCK, &ending,
                       nullptr);  // a thread that starts others may have all signals blocked
     if (!thread.must_end.load()) result = thread.run(thread.argument);
   }
   thread.is_inside.store(false);
+  // Whoever ends this thread may send one more: it would be taken for a signal of the program's.
+  ::pthread_sigmask(SIG_BLOCK, &ending, nullptr);
   own = nullptr;
   thread.is_over.store(1);
   os::futex_wake(thread.is_over);

@@ -2,7 +2,6 @@
 #include "program/virtual/event_times.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "ground/base/clock.h"
 
@@ -11,7 +10,10 @@ namespace {
 
 std::int64_t now_ns() { return to_ns(SystemClock().now()); }
 
-std::int64_t in_ns(double milliseconds) { return std::llround(milliseconds * 1e6); }
+/// The nearest, without the C library's mathematics, which what goes into programs does without.
+std::int64_t in_ns(double milliseconds) {
+  return static_cast<std::int64_t>(milliseconds * 1e6 + (milliseconds < 0 ? -0.5 : 0.5));
+}
 
 }  // namespace
 
