@@ -663,7 +663,7 @@ class Program {
   /// NVML has some of the devices open that a driver has open, and maps none of them.
   CUresult open_nvml() {
     auto device = os::create_memory_file("nvidiactl", os::page_size());
-    if (::dlopen("libnvidia-ml.so.1", RTLD_NOW) == nullptr || !device) return CUDA_ERROR_NOT_FOUND;
+    if (::dlopen(FIREBREAK_NVML, RTLD_NOW) == nullptr || !device) return CUDA_ERROR_NOT_FOUND;
     nvml_devices_.push_back(std::move(*device));
     return CUDA_SUCCESS;
   }
