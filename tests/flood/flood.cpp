@@ -38,7 +38,7 @@ double mean_of(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
-/// Between those that came in that time.
+/// These came in between in that time.
 std::vector<double> distances_ms(const std::vector<std::int64_t>& at_ns, std::int64_t begin_ns,
                                  std::int64_t end_ns) {
   std::vector<double> all;
@@ -203,7 +203,8 @@ Status Flood::end_beside() {
   if (beside_->record().name == to_string(Beside::Flood)) figures_.flood_lasted_ms += ms_since(beside_since_);
   beside_->close_input();
   if (auto ended = wait("its end", [this] { return beside_->ended(); }); !ended) return ended;
-  // By its watchdog, where others kept the machine from it: told, and no failure, since nothing is lost.
+  // Its watchdog ended it, where others kept the machine from it: this is told, and is no failure, since
+  // nothing is lost.
   const pid_t before = std::exchange(known_agent_, agent());
   if (known_agent_ != before) ++figures_.agents_replaced_unasked;
   return {};
@@ -212,7 +213,7 @@ Status Flood::end_beside() {
 // --- steps
 // -----------------------------------------------------------------------------------------------------------------
 
-/// In turns: what else this machine does meanwhile is beside all of them.
+/// The parts take turns: what else this machine does meanwhile is beside all of them.
 Status Flood::time_steps() {
   for (std::uint32_t round = 0; round < settings_.rounds; ++round) {
     for (const Beside beside : {Beside::Nobody, Beside::Flood, Beside::Computing}) {
@@ -439,7 +440,7 @@ pid_t Flood::agent() const {
   return 0;
 }
 
-/// With its shelves and who looks for it, which are the same program.
+/// The process has its shelves and who looks for it, which are the same program.
 double Flood::agent_cpu_ms() const {
   os::Kernel& kernel = *platform_.kernel;
   const pid_t pid = agent();

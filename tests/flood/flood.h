@@ -28,33 +28,35 @@ struct Settings {
   std::string programs;
   std::string directory;  ///< private, short, empty
   std::uint32_t pairs = 3;
-  std::uint32_t rounds = 10;  ///< of each of the three beside which steps are timed
+  std::uint32_t rounds = 10;  ///< This counts each of the three beside which steps are timed.
   Milliseconds lasts{6'000};  ///< each of them
-  std::uint32_t faults = 40;  ///< without a flood, and as many beside it
-  std::uint32_t hangs = 5;    ///< of the agent, the same
-  /// Before each: the supervisor waits twice as long for an agent whose predecessor hung lately.
+  std::uint32_t faults = 40;  ///< This counts those without a flood, and as many run beside it.
+  std::uint32_t hangs = 5;    ///< The agent's is the same.
+  /// A pause comes before each: the supervisor waits twice as long for an agent whose predecessor hung
+  /// lately.
   Milliseconds between_hangs{0};
   Milliseconds patience{60'000};
 };
 
-/// What the pairs have beside them.
+/// The pairs have these beside them.
 enum class Beside { Nobody, Flood, Computing };
 const char* to_string(Beside beside);
 
-/// What was seen beside each.
+/// This was seen beside each.
 struct Seen {
   std::vector<double> step_ms;
   std::vector<double> step_ms_means;  ///< one a round
-  std::vector<double> promotion_ms;   ///< from the line in the kernel's log that counts to each promotion
+  std::vector<double> promotion_ms;   ///< The time runs from the line in the kernel's log that counts to each
+                                      ///< promotion.
   std::vector<double> first_kernel_ms;
-  std::vector<double> replaced_ms;  ///< from an agent's hang until the next one has all pairs
+  std::vector<double> replaced_ms;  ///< The time runs from an agent's hang until the next one has all pairs.
   double agent_cpu_ms = 0;          ///< while steps were timed, with its helpers
   double lasted_ms = 0;
 };
 
 struct Figures {
   std::map<Beside, Seen> beside;
-  std::map<std::string, double> flood;  ///< what was done in all
+  std::map<std::string, double> flood;  ///< This was done in all.
   double flood_lasted_ms = 0;
   std::uint64_t steps = 0;
   std::uint64_t agents_replaced_unasked = 0;  ///< beside a flood
@@ -66,7 +68,7 @@ class Flood {
         std::function<void(const std::string&)> tell)
       : settings_(settings), platform_(platform), clock_(clock), tell_(std::move(tell)) {}
 
-  /// What did not hold is an error.
+  /// A claim that did not hold is an error.
   Result<Figures> run();
 
  private:
@@ -135,7 +137,7 @@ class Flood {
   stage::Actor* beside_ = nullptr;
   Monotonic beside_since_{};
   bool has_begun_ = false;
-  double flood_cores_ = 1;  ///< what the last flood took
+  double flood_cores_ = 1;  ///< The last flood took this.
   Figures figures_;
 };
 

@@ -60,7 +60,7 @@ Json described(const Figures& figures) {
   return out;
 }
 
-/// What ctest takes for skipped.
+/// The status is what ctest takes for skipped.
 constexpr int not_here = 77;
 
 struct Options {

@@ -109,7 +109,7 @@ std::optional<os::Socket> Flooder::come() {
   return std::move(*socket);
 }
 
-/// What an attacker may try, and what is no message at all.
+/// An attacker may try these, and messages that are none at all.
 std::vector<std::string> Flooder::letters() const {
   const std::string& victim = options_.victim;
   abi::Place place{victim};

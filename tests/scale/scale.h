@@ -26,7 +26,7 @@ struct Settings {
   std::string directory;  ///< private, short, empty
   std::uint32_t tenants = 1;
   std::uint32_t gpus = 1;            ///< with two MPS domains each
-  std::uint32_t descriptors = 256;   ///< that each process of a tenant begins with
+  std::uint32_t descriptors = 256;   ///< Each process of a tenant begins with this much.
   std::uint32_t more_memory = 1019;  ///< allocations besides the sample tenant's own
   std::uint64_t steps = 60;
   Milliseconds pace{250};            ///< and more where there are many: two cores compute for all of them
@@ -39,14 +39,15 @@ struct Figures {
   std::uint32_t gpus = 0;
   std::uint64_t allocations = 0;
   double idle_percent = 0;        ///< of a core, that the agent takes while nothing happens
-  double join_ms = 0;             ///< from the first start until everybody has a ready standby
+  double join_ms = 0;             ///< The time runs from the first start until everybody has a ready standby.
   std::vector<double> status_ms;  ///< `firebreak status --json`, whole program
   std::uint64_t status_bytes = 0;
-  double restart_ms = 0;             ///< from the agent's kill until the next one says that all are protected
-  double rejoin_ms = 0;              ///< until all processes have come back to it
-  std::vector<double> promotion_ms;  ///< from the fault's Xid to each tenant's promotion
+  double restart_ms = 0;             ///< The time runs from the agent's kill until the next one says that all
+                                     ///< are protected.
+  double rejoin_ms = 0;              ///< The time runs until all processes have come back to it.
+  std::vector<double> promotion_ms;  ///< The time runs from the fault's Xid to each tenant's promotion.
   std::vector<double> first_kernel_ms;     ///< to its first kernel done
-  std::vector<double> protected_again_ms;  ///< from each promotion to the next ready standby
+  std::vector<double> protected_again_ms;  ///< The time runs from each promotion to the next ready standby.
   ProcessCost agent, shelves, supervisor;  ///< when all were protected
   ProcessCost next_agent;                  ///< when all were back
   std::uint32_t hit = 0;                   ///< tenants whose actives were in the domain of the fault
@@ -58,7 +59,7 @@ class Scale {
         std::function<void(const std::string&)> tell)
       : settings_(settings), platform_(platform), clock_(clock), tell_(std::move(tell)) {}
 
-  /// What did not hold is an error.
+  /// A claim that did not hold is an error.
   Result<Figures> run();
 
  private:
@@ -85,14 +86,14 @@ class Scale {
   Status raise_fault();
   Status finish();
   Status end();
-  /// That the agent knows every tenant with all its allocations.
+  /// This checks that the agent knows every tenant with all its allocations.
   Status check_memory();
   Status note_who_is_hit();
   std::string first_domain() const { return settings_.gpus > 1 ? "0a" : "a"; }
-  /// Of those that the fault hit.
+  /// The fault hit these.
   template <class Condition>
   bool holds_for_all_hit(const Condition& condition) const;
-  /// Who is there and ready, waited for.
+  /// These are there and ready; the play waits for them.
   Status wait_until_protected(const std::string& why, bool is_every_process_back);
   Status subscribe();
   void hear(const abi::Event& event);

@@ -82,7 +82,7 @@ std::string DeviceKernel::rm_link_target() const { return os::memory_file_link(R
 
 std::vector<int> DeviceKernel::resource_managers_of(pid_t pid) {
   std::vector<int> numbers;
-  // Of one that is gone, there are none.
+  // A process that is gone has none.
   static_cast<void>(os::visit_descriptors(*wrapped_, pid, [&](int number, const std::string& target) {
     if (target == rm_link_target()) numbers.push_back(number);
     return true;
@@ -94,7 +94,7 @@ bool DeviceKernel::is_last(const os::Fd& fd, pid_t owner) {
   if (!resource_managers_of(owner).empty()) return false;
   const auto file = os::identity_of(fd.get());
   return std::ranges::none_of(resource_managers_of(os::own_pid()), [&](int number) {
-    // By its path: another thread may close it meanwhile.
+    // This goes by its path: another thread may close it meanwhile.
     const auto other = os::regular_file_at(*wrapped_, "/proc/self/fd/" + std::to_string(number));
     return number != fd.get() && file && other && *file == *other;
   });

@@ -61,7 +61,7 @@ class DeviceKernel final : public os::Kernel {
  private:
   /// The numbers of a process's descriptors of the resource manager.
   std::vector<int> resource_managers_of(pid_t pid);
-  /// Whether neither the client nor we have another one of the same.
+  /// This tells whether neither the client nor we have another one of the same.
   bool is_last(const os::Fd& fd, pid_t owner);
   Result<std::shared_ptr<SharedGpu>> gpu();
   Result<os::Fd> open_kmsg(int flags);

@@ -21,7 +21,7 @@ namespace firebreak::softgpu {
 class KmsgFeed {
  public:
   struct Opened;
-  /// What the log holds already can be read at once, as from the real one.
+  /// The reader gets what the log holds already at once, as from the real one.
   static Result<Opened> open(std::shared_ptr<SharedGpu> gpu, int flags);
   KmsgFeed(const KmsgFeed&) = delete;
   KmsgFeed& operator=(const KmsgFeed&) = delete;

@@ -22,13 +22,13 @@ class NodeSocket {
   static Result<NodeSocket> open(int flags, os::Fd& program_end);
 
   SendOutcome send(std::span<const std::byte> record);
-  /// Whether the program has not read everything yet.
+  /// This tells whether the program has not read everything yet.
   bool has_unread() const;
-  /// Whether the program has closed its end.
+  /// This tells whether the program has closed its end.
   bool is_gone() const;
-  /// Of our end; the program then reads an end of file.
+  /// This closes our end; the program then reads an end of file.
   void close() { fd_.reset(); }
-  /// Whether the descriptor is (still) the program's end of this node.
+  /// This tells whether the descriptor is (still) the program's end of this node.
   bool is_peer(int number) const;
 
  private:

@@ -15,7 +15,8 @@ bool populate(void* address, std::size_t size_bytes) {
   return ::madvise(address, size_bytes, MADV_POPULATE_WRITE) == 0;
 }
 
-/// As pinning does, refuses a range that is not mapped for writing to its end. Linux before 5.14 cannot tell.
+/// This refuses a range that is not mapped for writing to its end, like pinning. Linux before 5.14 cannot
+/// tell.
 bool is_writable(void* address, std::size_t size_bytes, std::size_t page_bytes) {
   return populate(address, size_bytes) || !populate(address, page_bytes);
 }

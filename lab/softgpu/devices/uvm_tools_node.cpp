@@ -144,7 +144,7 @@ void UvmToolsNode::catch_up() {
   (void)write_due();  // who asks needs no wake-up
 }
 
-/// What it kept of others does not wait until somebody asks for another node.
+/// Events that it kept of others do not wait until somebody asks for another node.
 void UvmToolsNode::end() {
   const std::lock_guard lock(mutex_);
   target_.reset();

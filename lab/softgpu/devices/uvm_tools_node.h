@@ -33,11 +33,12 @@ class UvmToolsNode {
   UvmToolsNode& operator=(const UvmToolsNode&) = delete;
   ~UvmToolsNode();
 
-  /// What goes wrong is told in the argument's rm_status, as by the driver; Unsupported: no such request.
+  /// The argument's rm_status tells what goes wrong, as by the driver; Unsupported means that there is no
+  /// such request.
   Status ioctl(unsigned long request, void* argument);
   bool is_behind(int number) const { return socket_.is_peer(number); }
-  /// What is due by now is in the queue after this. The driver writes an event before it lets the process go
-  /// on, so that it is there when the process has ended; our thread alone would come too late on a busy
+  /// All that is due by now is in the queue after this. The driver writes an event before it lets the process
+  /// go on, so that it is there when the process has ended; our thread alone would come too late on a busy
   /// machine.
   void catch_up();
   /// Nobody listens any more; also where nobody ever did.
@@ -48,7 +49,7 @@ class UvmToolsNode {
   void run();
   void end();
   void collect();
-  /// Whether anything was due.
+  /// This tells whether anything was due.
   bool write_due();
   /// False when the program is gone.
   bool wake_program();

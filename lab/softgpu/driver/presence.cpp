@@ -32,7 +32,7 @@ bool has_another(pid_t process) {
   return false;
 }
 
-/// As copies are called that somebody has made for an instance of their own.
+/// Copies that somebody has made for an instance of their own are called so.
 bool is_copy() {
   Dl_info own{};
   return ::dladdr(reinterpret_cast<void*>(&is_copy), &own) != 0 &&

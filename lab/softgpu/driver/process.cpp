@@ -279,8 +279,8 @@ void Process::leave_server() {
   now.of.server->hang_up();
 }
 
-/// Whose domain had not fallen when it gave its last context back asks whatever daemon is there now. Any
-/// other one has its error for good (H200: results/h200/instance-again.json).
+/// A process whose domain had not fallen when it gave its last context back asks whatever daemon is there
+/// now. Any other one has its error for good (H200: results/h200/instance-again.json).
 CUresult Process::join_again() {
   if (!member().may_join_another) return CUDA_SUCCESS;
   auto membership = join_domain(uvm_.descriptor(), rm_client_);

@@ -61,7 +61,7 @@ class Process {
   /// unless it would vouch for work that nobody does then.
   RmClient::Ticket queue_word(std::uint64_t address, std::uint64_t value, std::uint32_t size_bytes);
   void finish_word(RmClient::Ticket ticket) { rm_client_.finish_word(ticket); }
-  /// As the resource manager sees this process.
+  /// The resource manager sees this process so.
   RmClient& rm_client() { return rm_client_; }
   /// How many SMs it may use.
   int sm_count() const { return sm_count_; }
@@ -88,8 +88,8 @@ class Process {
   Captures& captures() { return captures_; }
   PrimaryContext& primary() { return primary_; }
 
-  /// Before a context is made: waits where an exception holds the domain, and takes part in core dumps from
-  /// then on. What the context cannot be made for, if anything.
+  /// This comes before a context is made: it waits where an exception holds the domain, and takes part in
+  /// core dumps from then on. It answers why the context cannot be made, if it cannot.
   CUresult await_context();
   /// Takes part in core dumps from now on, where it is in their mode and has a context.
   void enter_core_dump_mode();
@@ -101,7 +101,7 @@ class Process {
   CUresult raise_device_fault(int xid);
   /// Ends a context and whatever is current on it; INVALID_CONTEXT when there is none.
   CUresult destroy_context(CUcontext handle);
-  /// Of a domain that an exception holds, as leave_held_domain() has it.
+  /// This is about a domain that an exception holds, as leave_held_domain() has it.
   void give_last_context_back();
 
  private:
@@ -122,11 +122,11 @@ class Process {
   /// A client whose last context is gone has left its server, which waits for that after a fault (H100:
   /// docs/how/spare.md).
   void leave_server();
-  /// Of joining_.
+  /// This lock guards joining_.
   CUresult join_again();
   void become(DomainMembership membership);
   void take_mps_limits();
-  /// Whether the process goes on as though the work were done.
+  /// This tells whether the process goes on as though the work were done.
   bool deliver(const WorkFault& fault);
   /// An exception holds the domain, and this process's dump is wanted.
   void begin_core_dump();

@@ -11,7 +11,7 @@
 namespace firebreak::softgpu::driver {
 namespace {
 
-/// What a handle says.
+/// A handle says this.
 struct Content {
   static constexpr std::uint32_t magic_number = 0x53494246;  // "FBIS"
   std::uint32_t magic = magic_number;

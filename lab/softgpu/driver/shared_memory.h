@@ -40,8 +40,8 @@ class SharedMemory {
   UvmSpace& space_;
   DriverAddresses& addresses_;
   std::mutex mutex_;                              ///< guards what follows
-  std::vector<Shared> shared_;                    // what is freed is forgotten when more is shared
-  std::map<std::uint64_t, AddressRange> opened_;  // what was mapped, by the address that was told
+  std::vector<Shared> shared_;                    // Freed memory is forgotten when more is shared.
+  std::map<std::uint64_t, AddressRange> opened_;  // This lists mapped memory by the address that was told.
 };
 
 }  // namespace firebreak::softgpu::driver

@@ -9,7 +9,7 @@ namespace firebreak::softgpu::driver {
 
 namespace {
 
-/// What it is given counts from here to the end of the scope.
+/// Work that it is given counts from here to the end of the scope.
 class Counted {
  public:
   Counted(const std::function<void(bool)>& count, bool counts) : count_(count), counts_(counts) {
@@ -26,7 +26,7 @@ class Counted {
   bool counts_;
 };
 
-/// It counts as writing before it is asked whether it is to stop: who tells of a fault waits for its end.
+/// It counts as writing before it is asked whether it is to stop: whoever tells of a fault waits for its end.
 WorkOutcome run_unless_stopped(const StreamHost& host, const Work& work) {
   const Counted writing(host.count_writing, work.on_gpu);
   if (host.control->should_stop()) return WorkStopped{};

@@ -30,20 +30,20 @@ struct CaptureUnderWay {
   std::shared_ptr<Graph> graph = std::make_shared<Graph>();
   std::atomic<bool> is_valid{true};
 };
-/// Where a stream stands in one: what it is given next waits for these nodes.
+/// This says where a stream stands in a capture: what it is given next waits for these nodes.
 struct CapturePlace {
   std::shared_ptr<CaptureUnderWay> capture;
   GraphNodes after;
 };
 
-/// What a worker needs of its process.
+/// A worker needs this of its process.
 struct StreamHost {
   GpuControl* control = nullptr;
   CompletionHub* completions = nullptr;
   std::function<void(bool begins)> count_work;     ///< work of this process on the GPU, for its domain
   std::function<void(bool begins)> count_waiting;  ///< and behind it, in a queue
-  std::function<void(bool begins)> count_writing;  ///< what may write memory just now
-  std::function<void(bool begins)> count_losable;  ///< from its submission to its end, see Work
+  std::function<void(bool begins)> count_writing;  ///< This may write memory just now.
+  std::function<void(bool begins)> count_losable;  ///< It lasts from its submission to its end, see Work.
   /// Makes the fault happen. True: the process goes on as though the work were done.
   std::function<bool(const WorkFault&)> deliver_fault;
 };
@@ -64,19 +64,20 @@ class Stream : public std::enable_shared_from_this<Stream> {
  public:
   Stream(std::shared_ptr<const StreamHost> host, Context* context, StreamOptions options);
 
-  /// Only through Context::submit, which adds the dependencies on other streams.
+  /// Only Context::submit calls it, which adds the dependencies on other streams.
   void push(Work work);
   /// The end of what was submitted last; null when there was nothing yet.
   CompletionPointer last() const;
   void close();
 
-  /// From now on what it is given is recorded there and not done. False: it is captured already.
+  /// Work that it is given is recorded there and not done from now on. False means that it is captured
+  /// already.
   bool begin_capture(CapturePlace place);
   void end_capture();
   bool is_captured() const;
-  /// Without a capture: it is not captured.
+  /// This is for a stream without a capture.
   CapturePlace capture_place() const;
-  /// What it is given next waits for these, too, or, with `alone`, for these alone.
+  /// Work that it is given next waits for these, too, or, with `alone`, for these alone.
   void wait_in_capture(const GraphNodes& nodes, bool alone);
   /// True: the work was recorded.
   bool record(const Work& work);

@@ -44,7 +44,7 @@ struct FaultAnswer {
   std::uint64_t sparse_end = 0;  ///< one past the last sparse byte
 };
 
-/// Who may help where a page is missing. Called by any thread, and may take its time.
+/// This interface may help where a page is missing. Any thread calls it, and it may take its time.
 class FaultHandler {
  public:
   virtual ~FaultHandler() = default;
@@ -63,7 +63,8 @@ class AddressSpace {
   bool protect(std::uint64_t begin, std::uint64_t size, PageAccess access);
   /// The mapping that holds `address`, with access None treated as absent.
   std::optional<Translation> find(std::uint64_t address) const;
-  /// Before the first access; null: every fault is fatal. The handler outlives the address space.
+  /// The caller sets the handler before the first access; with null every fault is fatal. The handler
+  /// outlives the address space.
   void set_fault_handler(FaultHandler* handler) { handler_ = handler; }
   FaultAnswer handle_fault(const PageFault& fault) const {
     return handler_ != nullptr ? handler_->handle(fault) : FaultAnswer{};

@@ -10,7 +10,7 @@ namespace firebreak::softgpu {
 /// Operand of these micro-ops that holds the carry flag, a predicate of the frame.
 inline constexpr std::size_t carry_operand = 5;
 
-/// For instructions that read the carry flag or (.cc) write it; empty for others.
+/// The handler serves instructions that read the carry flag or (.cc) write it; it is empty for others.
 Selected select_carry(const ptx::Instruction& instruction);
 
 }  // namespace firebreak::softgpu

@@ -106,7 +106,7 @@ void Block::make_warp(std::uint32_t index, const Launch& request) {
 }
 
 void Block::start(Dimensions index) {
-  std::fill(shared.begin(), shared.end(), std::byte{0});  // so that a run does not depend on the block before
+  std::fill(shared.begin(), shared.end(), std::byte{0});  // This makes a run independent of the block before.
   barriers.fill(Barrier{});
   std::uint32_t left = thread_count;
   for (const auto& warp : warps) {

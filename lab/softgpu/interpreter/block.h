@@ -55,7 +55,7 @@ struct Block {
   std::uint32_t live_threads() const;
 };
 
-/// What a barrier instruction does, in MicroOp::detail.
+/// These values say what a barrier instruction does, in MicroOp::detail.
 enum class BarrierAction : std::int32_t { Sync, Arrive, Population, And, Or };
 
 /// Operand 0: the result of a reduction, 1: which barrier, 2: how many threads (arity 2: it is there), 3:

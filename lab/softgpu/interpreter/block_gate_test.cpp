@@ -45,7 +45,7 @@ class HaltOne final : public BlockGate {
   bool goes_on_;
 };
 
-/// Which number each block has drawn; 0: it has not run.
+/// This holds the number that each block has drawn; 0 means that it has not run.
 std::pair<LaunchOutcome, std::vector<std::uint32_t>> run(BlockGate& gate) {
   TestGpu gpu;
   gpu.use(ptx_header + draw);

@@ -8,7 +8,7 @@
 
 namespace firebreak::softgpu {
 
-/// To op + jump for the lanes of the guard.
+/// The lanes of the guard go to op + jump.
 const MicroOp* execute_branch(Warp& warp, const MicroOp* op);
 /// brx.idx: operand 1 indexes branch table `jump`; beyond it is an InstructionFetch fault.
 const MicroOp* execute_indexed_branch(Warp& warp, const MicroOp* op);

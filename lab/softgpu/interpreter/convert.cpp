@@ -60,7 +60,7 @@ D to_integer(const MicroOp& op, S source) {
   double value = widened(source);
   if (op.has(flush_subnormals) && std::fabs(value) < 0x1p-126) value = 0;
   if (value != value) {
-    // As the ISA says: zero, except where the source or the destination has 64 bits.
+    // The ISA asks for zero, except where the source or the destination has 64 bits.
     if (sizeof(S) < 8 && sizeof(D) < 8) return 0;
     return static_cast<D>(std::make_unsigned_t<D>{1} << (sizeof(D) * 8 - 1));
   }
@@ -93,7 +93,7 @@ double to_odd_double(S value) {
   return negative ? -result : result;
 }
 
-// To a float, from a double that holds the value exactly or rounded to odd.
+// This converts to a float, from a double that holds the value exactly or rounded to odd.
 template <class D>
 D encode(double value, Rounding rounding) {
   if constexpr (std::is_same_v<D, Half>) {

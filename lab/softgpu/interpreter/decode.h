@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// From PTX instructions to micro-ops: registers get their places, constants and special registers become
-/// operands, symbols become addresses.
+/// The decoder turns PTX instructions into micro-ops: registers get their places, constants and special
+/// registers become operands, symbols become addresses.
 #pragma once
 
 #include <cstdint>
@@ -34,12 +34,12 @@ class ConstantPool {
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint32_t> offsets_;
 };
 
-/// Where a function's registers and parameters lie in its frame memory.
+/// This says where a function's registers and parameters lie in its frame memory.
 struct FrameLayout {
   std::vector<OperandReference> registers;
   OperandReference carry;  ///< the carry flag, a predicate
   std::uint32_t registers_end = 0;
-  std::uint32_t return_offset = 0;    ///< in a lane's parameter memory
+  std::uint32_t return_offset = 0;    ///< The offset is in a lane's parameter memory.
   std::uint32_t argument_offset = 0;  ///< the same, of the argument area
   std::uint32_t parameter_stride = 0;
   explicit FrameLayout(const ptx::Function& function);
@@ -55,7 +55,7 @@ class FunctionDecoder {
                   ConstantPool& constants);
   Result<FunctionCode> decode();
 
-  // What the decoders of single instructions use.
+  // The decoders of single instructions use these.
   const ptx::Module& module() const { return module_; }
   const ptx::Function& function() const { return function_; }
   const FrameLayout& frame() const { return frame_; }

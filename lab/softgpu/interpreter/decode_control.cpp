@@ -57,7 +57,7 @@ Result<Formal> formal_side(const FunctionDecoder& decoder, const Instruction& i,
   return decoder.unsupported(i, "an indirect call without a prototype");
 }
 
-/// Where the callee finds a parameter.
+/// The callee finds a parameter there.
 Status place_formal(const FunctionDecoder& decoder, const Instruction& i, const ptx::Parameter& formal,
                     const Formal& side, CallValue& value) {
   value.size_bytes = static_cast<std::uint32_t>(formal.size_bytes);

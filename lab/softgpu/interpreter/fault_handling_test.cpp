@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Which accesses ask a fault handler, and what becomes of its answers.
+/// These tests show which accesses ask a fault handler, and what becomes of its answers.
 #include <gmock/gmock.h>
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Every fault kind, with its access, address and line, and what is left in memory.
+/// These tests raise every fault kind and check its access, address and line, and what is left in memory.
 #include <gmock/gmock.h>
 
 #include <thread>
@@ -32,7 +32,7 @@ struct FaultCase {
   std::uint64_t address;
   GpuFaultKind kind;
   GpuAccess access;
-  std::uint64_t reported = ~std::uint64_t{0};  ///< all ones: the address itself
+  std::uint64_t reported = ~std::uint64_t{0};  ///< The address itself is all ones.
 };
 std::ostream& operator<<(std::ostream& out, const FaultCase& test) {
   return out << test.line << " 0x" << std::hex << test.address;
@@ -102,7 +102,7 @@ INSTANTIATE_TEST_SUITE_P(Control, Faults, ::testing::Values(
     FaultCase{"{ ts: .branchtargets here; brx.idx %r0, ts; here: }", 5, Kind::InstructionFetch, GpuAccess::Fetch}));
 // clang-format on
 
-// As an H100 does.
+// An H100 does the same.
 TEST(Constants, AreZeroBeyondTheirBank) {
   TestGpu gpu;
   const std::uint64_t out = gpu.upload(std::vector<std::uint32_t>{7});

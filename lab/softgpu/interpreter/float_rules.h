@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What PTX adds to IEEE 754 arithmetic: flushed subnormals, saturation, canonical NaNs, other roundings.
+/// PTX adds these rules to IEEE 754 arithmetic: flushed subnormals, saturation, canonical NaNs, other
+/// roundings.
 #pragma once
 
 #include <bit>

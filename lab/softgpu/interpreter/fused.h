@@ -6,7 +6,7 @@
 
 namespace firebreak::softgpu {
 
-/// Whether fused_f32() may be used on this machine.
+/// This tells whether fused_f32() may be used on this machine.
 bool host_has_fma();
 /// d = a * b + c, rounded once; NaNs canonical. The bits are those of std::fma.
 Selected fused_f32();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What the software GPU's execution units raise, in the hardware's terms. What becomes of it (CUDA error,
-/// Xid, UVM event, delays) is the driver's business, in softgpu/driver.
+/// The software GPU's execution units raise these, in the hardware's terms. The driver in softgpu/driver
+/// decides what becomes of them (CUDA error, Xid, UVM event, delays).
 #pragma once
 
 #include <cstdint>
@@ -30,8 +30,8 @@ struct GpuFault {
   GpuAccess access = GpuAccess::None;
   std::uint64_t address = 0;   ///< GPU virtual address, or offset in its window for shared and local
   std::string kernel;          ///< name of the entry function
-  std::uint32_t ptx_line = 0;  ///< where in the PTX source, 1-based; 0: not known
-  std::uint64_t block = 0;     ///< of the thread that raised it: its place in the grid
+  std::uint32_t ptx_line = 0;  ///< This is the line in the PTX source, 1-based; 0 means that it is not known.
+  std::uint64_t block = 0;     ///< The thread that raised it has this place in the grid.
 };
 
 const char* to_string(GpuFaultKind kind);

@@ -71,7 +71,7 @@ float narrow_to_odd(double value);
 inline Half to_half(double value) { return to_half(narrow_to_odd(value)); }
 inline Bfloat to_bfloat(double value) { return to_bfloat(narrow_to_odd(value)); }
 
-/// With any rounding (Rn, Rna, Rz, Rm, Rp).
+/// Any rounding is allowed (Rn, Rna, Rz, Rm, Rp).
 Half to_half(double value, ptx::Rounding rounding);
 Bfloat to_bfloat(double value, ptx::Rounding rounding);
 /// tf32: a float whose low 13 bits are zero.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/// For tests: one instruction, its inputs and the exact result. The text uses %a %b %c as inputs and %d as
-/// the result, each with its width in bits behind it (%a32, %d64, %d1 for a predicate, which becomes 0 or 1).
+/// Tests use this: one instruction, its inputs and the exact result. The text uses %a %b %c as inputs and %d
+/// as the result, each with its width in bits behind it (%a32, %d64, %d1 for a predicate, which becomes 0 or
+/// 1).
 #pragma once
 
 #include <gtest/gtest.h>

@@ -80,7 +80,7 @@ class InterleavedRun {
     ready_.clear();
     add_ready([](Warp& warp) { return warp.can_run(); });
     if (!ready_.empty()) return;
-    // Those whom a thread that has ended kept waiting.
+    // A thread that has ended kept these waiting.
     for (const Resident& each : residents_)
       for (std::uint32_t barrier = 0; barrier < barrier_count; ++barrier)
         each.block->release_if_complete(barrier);

@@ -32,7 +32,7 @@ class Turns {
 /// A block of the grid.
 Dimensions block_at(Dimensions grid, std::uint64_t place);
 
-/// As run_launch; `launch.interleaving` is there.
+/// This is as run_launch, and `launch.interleaving` is there.
 LaunchOutcome run_interleaved(const Launch& launch, std::uint32_t shared_bytes, LaunchState& state,
                               ExecutionControl& control);
 

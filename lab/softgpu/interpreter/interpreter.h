@@ -38,7 +38,7 @@ class Kernel {
   virtual std::uint32_t local_bytes() const = 0;
   virtual std::uint32_t register_count() const = 0;
   virtual std::uint32_t max_threads_per_block() const = 0;
-  /// Whether it, or what it calls, has an instruction that may store to global memory.
+  /// This tells whether it, or what it calls, has an instruction that may store to global memory.
   virtual bool writes_memory() const = 0;
 };
 
@@ -46,7 +46,8 @@ class Kernel {
 /// threads.
 class LoadedModule {
  public:
-  /// Where module variables go: returns the GPU address of `size` zeroed, mapped bytes, or an error.
+  /// This decides where module variables go: it returns the GPU address of `size` zeroed, mapped bytes, or an
+  /// error.
   using AllocateGlobal =
       std::function<Result<std::uint64_t>(std::uint64_t size_bytes, std::uint64_t alignment_bytes)>;
   /// Copies initial values to a GPU address that AllocateGlobal returned.
@@ -84,7 +85,8 @@ struct ObservedAccess {
 class AccessObserver {
  public:
   virtual ~AccessObserver() = default;
-  /// Before it happens. False: it does not, and the kernel stops there, torn.
+  /// The observer is asked before the access happens. With false it does not happen, and the kernel stops
+  /// there, torn.
   virtual bool observe(const ObservedAccess& access) = 0;
 };
 
@@ -133,7 +135,7 @@ struct Completed {
   std::uint64_t instructions = 0;  ///< PTX instructions executed, summed over threads
 };
 struct Stopped {
-};  ///< by the ExecutionControl or the AccessObserver, or because an interleaving has its steps
+};  ///< The ExecutionControl or the AccessObserver stopped it, or an interleaving has used up its steps.
 using LaunchOutcome = std::variant<Completed, Stopped, GpuFault>;
 
 /// Runs one launch to its end on the calling thread. A fault stops the kernel where it is: what other threads

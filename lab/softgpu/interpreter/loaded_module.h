@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What stands behind the Kernel interface.
+/// This class stands behind the Kernel interface.
 #pragma once
 
 #include "softgpu/interpreter/interpreter.h"

@@ -8,7 +8,7 @@ namespace firebreak::softgpu {
 
 namespace {
 
-/// What the address is in: a generic one is resolved, and `address` becomes the offset in its window.
+/// A generic address is resolved here, and `address` becomes the offset in its window.
 Space resolve(Space space, std::uint64_t& address) {
   if (space != Space::Generic) return space;
   if (in_window(address, shared_window_base)) {
@@ -85,7 +85,7 @@ LaneMask observe_lanes(Warp& warp, const MicroOp* op, LaneMask mask, const LaneA
     seen.address = addresses[lane];
     seen.thread =
         warp.launch->first_thread + std::uint64_t{warp.index} * warp_lanes + static_cast<unsigned>(lane);
-    const bool is_global = seen.address >> 63 == 0;  // not in a window
+    const bool is_global = seen.address >> 63 == 0;  // The address is not in a window.
     if (is_global && !warp.launch->observer->observe(seen)) {
       warp.launch->is_stopped_by_observer = true;
       warp.raise(op, GpuFaultKind::Breakpoint, access, seen.address);

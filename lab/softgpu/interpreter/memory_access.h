@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// From the addresses of a warp's lanes to host memory, every one checked.
-///
-/// Order of the checks, as in the hardware: alignment, then the window or the canonical form, then the page
-/// tables.
+/// This goes from the addresses of a warp's lanes to host memory and checks every one. The order of the
+/// checks is the hardware's: alignment, then the window or the canonical form, then the page tables.
 #pragma once
 
 #include <array>
@@ -16,8 +14,8 @@
 
 namespace firebreak::softgpu {
 
-/// Where a memory instruction looks. Constant memory is global memory that the module filled; an H100 lets a
-/// load from beyond it pass without a word.
+/// These are the places where a memory instruction looks. Constant memory is global memory that the module
+/// filled; an H100 lets a load from beyond it pass without a word.
 enum class Space : std::uint8_t { Global, Constant, Shared, Local, EntryParameter, FrameParameter, Generic };
 
 /// Memory instructions keep values in operands 0 to 3 and the address here.
@@ -52,7 +50,7 @@ inline std::byte* find_local(const Warp& warp, int lane, std::uint64_t address, 
   const std::uint64_t each = warp.launch->local_bytes;
   return find_offset(warp.local + static_cast<std::uint64_t>(lane) * each, each, address, size);
 }
-/// What is read where no constant is: zeros. Only loads get there.
+/// A load reads zeros where no constant is. Only loads get there.
 inline std::byte* find_constant(const Warp& warp, std::uint64_t address, std::uint64_t size) {
   alignas(64) static constexpr std::array<std::byte, 64> nothing{};
   std::byte* const found = warp.launch->memory.find(address, size, false);

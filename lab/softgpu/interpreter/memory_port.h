@@ -31,8 +31,8 @@ class MemoryPort {
     return find_slow(address, size, write);
   }
 
-  /// After find() said no: memory for the access all the same, or null when the fault is fatal. Sparse memory
-  /// is zero, and each lane has its own.
+  /// The caller comes here after find() said no: it gets memory for the access all the same, or null when the
+  /// fault is fatal. Sparse memory is zero, and each lane has its own.
   std::byte* handle_fault(std::uint64_t address, std::uint64_t size, GpuAccess access, int lane);
 
   /// Why find() said no.
@@ -53,7 +53,7 @@ class MemoryPort {
   std::array<Translation, 8> cache_;
   std::size_t next_victim_ = 0;
   struct alignas(32) SparseWord {
-    std::array<std::byte, 32> bytes;  // as the widest access has
+    std::array<std::byte, 32> bytes;  // The widest access has this size.
   };
   std::array<SparseWord, 32> sparse_;  // one for each lane
 };

@@ -26,13 +26,13 @@ using Execute = const MicroOp* (*)(Warp&, const MicroOp*);
 
 /// The host memory of a memory instruction's lanes.
 using LaneHosts = std::array<std::byte*, warp_lanes>;
-/// What a memory instruction does once every address has proved good.
+/// A memory instruction does this once every address has proved good.
 using Transfer = void (*)(Warp&, const MicroOp&, LaneMask, const LaneHosts&);
 
 /// The memory an operand's lanes lie in.
 enum class OperandBase : std::uint32_t { Frame, Constants, Specials };
 
-/// Where an operand's 32 lanes lie: a base and a byte offset, a multiple of 4. A register of n bits is 32
+/// An operand's 32 lanes lie at a base and a byte offset, a multiple of 4. A register of n bits is 32
 /// consecutive values of n bits; a predicate is one LaneMask.
 struct OperandReference {
   std::uint32_t packed = 0;
@@ -71,7 +71,7 @@ struct MicroOp {
   ptx::Rounding rounding = ptx::Rounding::None;
   std::uint8_t arity = 1;        ///< vector elements of a memory access
   std::uint8_t access_log2 = 0;  ///< memory access: log2 of its bytes, all elements together
-  std::int32_t detail = 0;       ///< for the handler
+  std::int32_t detail = 0;       ///< The handler reads it.
   std::int32_t jump = 0;         ///< branch: distance in micro-ops; call: index of the call site
 
   bool has(MicroOpFlag flag) const { return (flags & flag) != 0; }
@@ -84,8 +84,8 @@ struct CallValue {
   Place callee = Place::Parameter;
   OperandReference caller_register;
   OperandReference callee_register;
-  std::uint32_t caller_offset = 0;  ///< in the caller's parameter memory
-  std::uint32_t callee_offset = 0;  ///< in the callee's parameters or return parameters
+  std::uint32_t caller_offset = 0;  ///< The offset is in the caller's parameter memory.
+  std::uint32_t callee_offset = 0;  ///< The offset is in the callee's parameters or return parameters.
   std::uint32_t size_bytes = 0;
 };
 
@@ -103,9 +103,11 @@ struct FunctionCode {
   std::vector<std::uint32_t> lines;  ///< PTX line of each micro-op
   std::uint32_t register_count = 0;
   std::uint32_t frame_bytes = 0;
-  std::uint32_t parameter_base = 0;    ///< of lane 0, in frame memory
-  std::uint32_t parameter_stride = 0;  ///< from lane to lane: parameters, return parameters, argument area
-  std::uint32_t return_offset = 0;     ///< of the return parameters in a lane's parameter memory
+  std::uint32_t parameter_base = 0;    ///< The offset is lane 0's, in frame memory.
+  std::uint32_t parameter_stride = 0;  ///< The stride leads from lane to lane: parameters, return parameters,
+                                       ///< argument area.
+  std::uint32_t return_offset = 0;     ///< This is the offset of the return parameters in a lane's parameter
+                                       ///< memory.
   std::uint32_t local_bytes = 0;       ///< .local variables of one thread
   std::vector<CallSite> call_sites;
   std::vector<std::vector<std::int32_t>> branch_tables;  ///< micro-op indices
@@ -113,8 +115,9 @@ struct FunctionCode {
 
 /// A module's code; handlers reach it through the warp.
 struct ModuleCode {
-  std::vector<FunctionCode> functions;   ///< by ptx::Module's index; without code: only declared
-  std::vector<std::uint64_t> constants;  ///< what OperandBase::Constants points at
+  std::vector<FunctionCode> functions;   ///< The index is ptx::Module's; a function without code is only
+                                         ///< declared.
+  std::vector<std::uint64_t> constants;  ///< OperandBase::Constants points at this.
 };
 
 }  // namespace firebreak::softgpu

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Where a module's variables go, and which functions and shared variables each kernel reaches.
+/// The layout says where a module's variables go, and which functions and shared variables each kernel
+/// reaches.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +23,8 @@ std::vector<bool> reachable_functions(const ptx::Module& module, std::uint32_t e
 
 /// Shared memory of one kernel.
 struct SharedLayout {
-  std::uint32_t static_bytes = 0;    ///< of variables with a size
-  std::uint32_t dynamic_offset = 0;  ///< where dynamic shared memory starts
+  std::uint32_t static_bytes = 0;    ///< These are the variables with a size.
+  std::uint32_t dynamic_offset = 0;  ///< Dynamic shared memory starts here.
 };
 /// Gives the shared variables that those functions use their addresses.
 SharedLayout place_shared(const ptx::Module& module, const std::vector<bool>& reachable,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Which handler does an instruction that works on each lane alone; empty when there is none.
+/// This finds the handler of an instruction that works on each lane alone; it is empty when there is none.
 #pragma once
 
 #include "kernels/ptx/ir.h"

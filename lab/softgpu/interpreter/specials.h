@@ -21,8 +21,8 @@ struct SpecialValues {
   void fill(ptx::SpecialRegister which, std::uint32_t value) { (*this)[which].fill(value); }
 };
 
-/// Where a special register lies in SpecialValues, and its width; nothing for those that are read anew every
-/// time (clocks and timers).
+/// This says where a special register lies in SpecialValues, and its width; it is nothing for those that are
+/// read anew every time (clocks and timers).
 struct SpecialPlace {
   std::uint32_t offset_bytes = 0;
   std::uint32_t width_bytes = 4;

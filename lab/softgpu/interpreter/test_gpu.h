@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// For tests: a GPU that is an AddressSpace with buffers in host memory, and launches on the calling thread.
+/// Tests use this GPU: an AddressSpace with buffers in host memory, and launches on the calling thread.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -12,8 +12,8 @@ namespace firebreak::softgpu {
 namespace {
 
 constexpr std::size_t frame_alignment_bytes = 64;
-/// What a call costs of the stack limit beyond the callee's own .local variables: a return address and what a
-/// compiled function would save, at the least.
+/// A call costs this much of the stack limit beyond the callee's own .local variables: at the least a return
+/// address and what a compiled function would save.
 constexpr std::uint32_t call_cost_bytes = 16;
 
 std::uint32_t frame_cost(const FunctionCode& function) {
@@ -130,7 +130,7 @@ void Warp::pick() {
   }
 }
 
-/// Where the running group meets another one of its frame next.
+/// The running group meets another one of its frame next there.
 const MicroOp* Warp::stop_at() const {
   const MicroOp* nearest = nullptr;
   const Group& running = groups[current];

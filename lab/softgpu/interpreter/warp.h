@@ -34,9 +34,9 @@ struct Frame {
   const MicroOp* return_to = nullptr;
   std::byte* memory = nullptr;
   std::uint32_t depth = 0;
-  std::uint32_t local_base = 0;  ///< where the function's .local variables start in a thread's local memory
-  std::uint32_t local_top = 0;   ///< where a callee's start
-  LaneMask lanes = 0;            ///< that have not returned or exited
+  std::uint32_t local_base = 0;  ///< The function's .local variables start here in a thread's local memory.
+  std::uint32_t local_top = 0;   ///< A callee's start here.
+  LaneMask lanes = 0;            ///< These lanes have not returned or exited.
 
   std::unique_ptr<std::byte[]> storage;
   std::size_t capacity_bytes = 0;
@@ -46,13 +46,13 @@ enum class Wait : std::uint8_t { None, Sync, Barrier };
 
 struct Group {
   Frame* frame = nullptr;
-  const MicroOp* next = nullptr;  ///< while it waits: the instruction it waits in
+  const MicroOp* next = nullptr;  ///< The lane waits in this instruction.
   LaneMask lanes = 0;
   Wait wait = Wait::None;
-  std::uint8_t barrier = 0;  ///< which, for Wait::Barrier
+  std::uint8_t barrier = 0;  ///< This is the barrier, for Wait::Barrier.
 };
 
-/// What lanes bring to a warp-wide instruction (shfl.sync, vote.sync...), by lane.
+/// Lanes bring these to a warp-wide instruction (shfl.sync, vote.sync...), by lane.
 struct Exchange {
   std::array<LaneMask, warp_lanes> members{};  ///< the membermask each lane named
   std::array<std::uint64_t, warp_lanes> value{};
@@ -62,7 +62,7 @@ struct Exchange {
   LaneMask arrived = 0;                            ///< lanes whose values are there
 };
 
-/// What all warps of a launch share.
+/// All warps of a launch share this.
 struct LaunchState {
   LaunchState(const ModuleCode& code, const FunctionCode& function, const AddressSpace& space)
       : module(&code), entry(&function), memory(space) {}
@@ -73,30 +73,32 @@ struct LaunchState {
   std::vector<std::byte> parameters;  ///< the entry's, packed
   std::uint32_t local_bytes = 0;      ///< local memory of one thread
   std::uint64_t instructions = 0;     ///< executed by all threads so far
-  std::uint64_t fence = 0;            ///< what fences write
+  std::uint64_t fence = 0;            ///< Fences write this.
   std::optional<GpuFault> fault;
-  const std::atomic<std::uint32_t>* attention = nullptr;  ///< not zero: come back soon
+  const std::atomic<std::uint32_t>* attention = nullptr;  ///< A value that is not zero asks to come back
+                                                          ///< soon.
   AccessObserver* observer = nullptr;
-  Turns* turns = nullptr;               ///< who takes turns with whom; null: nobody does before they have to
+  Turns* turns = nullptr;               ///< This decides who takes turns with whom; with null nobody does
+                                        ///< before they have to.
   bool is_watched = false;              ///< one of these two is there
-  std::uint64_t first_thread = 0;       ///< of the block that runs, for the observer
-  bool is_stopped_by_observer = false;  ///< then `fault` is set, too, and means nothing
+  std::uint64_t first_thread = 0;       ///< The block that runs has this number, for the observer.
+  bool is_stopped_by_observer = false;  ///< In that case `fault` is set, too, and means nothing.
 };
 
 struct Warp {
-  // What every handler uses: kept together, and first.
+  // Every handler uses these: they are kept together, and first.
   std::array<std::byte*, 3> bases{};  ///< by OperandBase
   LaneMask active = 0;                ///< lanes of the group that runs
-  bool diverged = false;              ///< there is more than one group
+  bool diverged = false;              ///< There is more than one group.
   Frame* frame = nullptr;             ///< of the group that runs
   Block* block = nullptr;
   LaunchState* launch = nullptr;
   std::byte* shared = nullptr;
   std::uint32_t shared_bytes = 0;
-  std::byte* local = nullptr;  ///< of lane 0; launch->local_bytes from lane to lane
+  std::byte* local = nullptr;  ///< Lane 0's memory starts here; it is launch->local_bytes from lane to lane.
 
   LaneMask existing = 0;  ///< lanes the block has threads for
-  LaneMask live = 0;      ///< of these, not exited
+  LaneMask live = 0;      ///< These lanes of them have not exited.
   std::uint32_t index = 0;
   std::array<Group, warp_lanes> groups;
   std::uint32_t group_count = 0;
@@ -104,7 +106,7 @@ struct Warp {
   bool rotate = false;        ///< the group that ran used up its quantum: let another one run
   Exchange exchange;          ///< of waiting lanes
   std::unique_ptr<SpecialValues> specials = std::make_unique<SpecialValues>();
-  std::vector<std::unique_ptr<Frame>> frames;  ///< all ever made, for reuse
+  std::vector<std::unique_ptr<Frame>> frames;  ///< All that were ever made stay here for reuse.
   std::vector<Frame*> free_frames;
 
   template <class T>
@@ -125,7 +127,7 @@ struct Warp {
   /// Runs for about `quantum` micro-ops, or until every lane waits or has exited, or a fault.
   void run(std::uint32_t quantum);
 
-  // For handlers. Each of these changes the groups; the handler then returns null.
+  // Handlers call these. Each changes the groups; the handler then returns null.
   /// `taken` lanes of the running group go to `target`, the others to `fall_through`.
   const MicroOp* split(LaneMask taken, const MicroOp* target, const MicroOp* fall_through);
   /// The running group goes on at `next`, after the scheduler had a look.

@@ -21,7 +21,7 @@ constexpr std::size_t source_lane = 3;
 constexpr std::size_t clamp = 4;
 constexpr std::size_t members = 5;
 
-/// What `detail` says: which operands there are. The low byte is for the operation itself.
+/// `detail` says which operands there are. The low byte is for the operation itself.
 enum SyncDetail : std::int32_t {
   wide_value = 1 << 8,
   predicate_value = 1 << 9,

@@ -72,8 +72,8 @@ class Daemon {
   std::map<int, Visitor> visitors_;
   std::optional<ServerProcess> server_;
   std::set<pid_t> clients_;  ///< of this server
-  /// Of servers that were shut down, as far as they live. An H100's daemon ends when one of these comes
-  /// again.
+  /// These are of servers that were shut down, as far as they live. An H100's daemon ends when one of these
+  /// comes again.
   std::set<pid_t> former_clients_;
   bool is_shut_down_ = false;  ///< the server was asked to end
   bool quitting_ = false;

@@ -13,7 +13,7 @@ class MpsLog {
  public:
   /// `role` is "Control" or "Server".
   MpsLog(const std::string& file_name, std::string role);
-  /// Where a daemon in the foreground writes.
+  /// A daemon in the foreground writes there.
   static MpsLog on_standard_output(std::string role);
   void write(const std::string& text);
 

@@ -75,7 +75,8 @@ void Server::attach(std::vector<os::Fd> descriptors) {
   if (!peer) return;
   const pid_t pid = peer->pid;
   let_earlier_go(pid);
-  // Before the answer: once it has that, a client may work and die, and its death must not be missed.
+  // This stands before the answer: once it has that, a client may work and die, and its death must not be
+  // missed.
   auto pidfd = kernel_.pidfd_open(pid);
   if (!pidfd) return;
   auto exit_watch = loop_->watch_readable(pidfd->get(), [this, pid] { client_left(pid); });
@@ -94,13 +95,13 @@ void Server::attach(std::vector<os::Fd> descriptors) {
                   std::move(*pidfd), std::move(*exit_watch), std::move(*hang_up_watch), false});
 }
 
-/// What the same process was as another program; or an instance of its driver that it has given back. One
+/// The same process was this as another program, or as an instance of its driver that it has given back. One
 /// that a fault has hit, and that is still there, is waited for as any client is.
 void Server::let_earlier_go(pid_t pid) {
   const auto found = clients_.find(pid);
   if (found == clients_.end()) return;
   if (!found->second.domain->healthy() && take_messages(found->second)) return;
-  // Without a word it would take the end of its connection for ours.
+  // The client would take the end of its connection for ours without a word.
   static_cast<void>(send_text(found->second.connection, "goodbye", io_timeout));
   client_left(pid);
 }
@@ -159,7 +160,7 @@ void Server::client_left(pid_t pid) {
   end_when_idle();
 }
 
-/// By an exception of its own.
+/// The client ended by an exception of its own.
 bool Server::holds_its_domain(const Client& client) {
   const auto hold = client.domain->hold();
   return hold && hold->faulter_slot == client.slot;
@@ -180,7 +181,7 @@ bool Server::works_on(const Client& client) const {
 /// It died between two kernels: the next one begins nevertheless.
 bool Server::may_begin(const Client& client) { return has_channels(client) && client.rm.has_waiting_work(); }
 
-/// As long as its address space is there, a kernel runs to its end though its process is gone.
+/// A kernel runs to its end though its process is gone, as long as its address space is there.
 void Server::let_work_end(pid_t pid, Client client) {
   const auto left = client.rm.orphaned_work();
   gpu_->keep_listed(pid);
@@ -192,7 +193,7 @@ void Server::let_work_end(pid_t pid, Client client) {
   if (timer) orphan.end_of_work = std::move(*timer);
 }
 
-/// What waited behind its kernels comes now, of which words are seen: as the real GPU writes them.
+/// Words that waited behind its kernels come now: the real GPU writes them, too.
 void Server::end_work(Client& client) {
   for (const FileWord& word : client.rm.queued_words()) {
     if (word.place.file >= client.host_memory.size()) continue;
@@ -226,7 +227,7 @@ void Server::die(pid_t pid, Client& client) {
     report.pid = pid;
     report.process_name = "<unknown>";
     const bool is_first = deliver_fault(*gpu_, *client.domain, nullptr, report, speed_);
-    // Beside a client that the fault ends too, the server comes back in order (docs/how/domains.md).
+    // The server comes back in order beside a client that the fault ends too (docs/how/domains.md).
     if (is_first && clients_.empty()) spoiled_ = true;
   }
   if (!client.domain->healthy()) client.rm.end_all_work();
@@ -280,7 +281,7 @@ std::string Server::answer(const std::string& command) {
   return "Unknown command: " + command;
 }
 
-/// As long as clients are there that a fault has hit.
+/// This holds as long as clients are there that a fault has hit.
 bool Server::is_in_fault() const {
   return std::ranges::any_of(clients_, [](const auto& entry) {
     const Client& client = entry.second;
@@ -329,11 +330,11 @@ void Server::begin_quit(double wait_seconds) {
   } else {
     end();
   }
-  // Through the loop, so that the answer to this command goes out first.
+  // This goes through the loop, so that the answer to this command goes out first.
   loop_->post([this] { end_when_idle(); });
 }
 
-/// As NVIDIA's manual has it: nobody new comes in, and it ends with its last client, or at once.
+/// NVIDIA's manual has it so: nobody new comes in, and it ends with its last client, or at once.
 void Server::begin_shutdown(bool at_once) {
   quitting_ = true;
   loop_->post([this, at_once] { at_once ? end() : end_when_idle(); });

@@ -90,7 +90,7 @@ class Server {
   MpsLog log_;
   double speed_;
   std::shared_ptr<Domain> domain_;
-  std::shared_ptr<Domain> handled_;  ///< whose fault the log tells of
+  std::shared_ptr<Domain> handled_;  ///< The log tells of the fault of this one.
   os::Watch handling_;
   os::Watch looking_;  ///< as long as there are clients, or orphans
   std::map<pid_t, Client> clients_;

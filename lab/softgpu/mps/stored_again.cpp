@@ -15,7 +15,7 @@
 namespace firebreak::softgpu::mps {
 namespace {
 
-/// That file, by one of the process's descriptors.
+/// This reads that file by one of the process's descriptors.
 os::Fd open_from(os::Kernel& kernel, pid_t pid, const os::FileIdentity& file) {
   os::Fd found;
   static_cast<void>(os::visit_descriptors(kernel, pid, [&](int number, const std::string& target) {
@@ -28,7 +28,7 @@ os::Fd open_from(os::Kernel& kernel, pid_t pid, const os::FileIdentity& file) {
   return found;
 }
 
-/// In a child everything lies where it lay in its parent.
+/// Everything lies in a child where it lay in its parent.
 std::vector<StoredAgain> stores_in(os::Kernel& kernel, pid_t child,
                                    const std::vector<std::uint64_t>& addresses) {
   std::vector<StoredAgain> stores;
@@ -63,7 +63,7 @@ std::vector<StoredAgain> stores_of(os::Kernel& kernel, const RmClient& client) {
 
 void store_again(const std::vector<StoredAgain>& stores) {
   for (const StoredAgain& store : stores) {
-    // What cannot be written is not seen: the memory's own end is as good.
+    // Memory that cannot be written is not seen: the memory's own end is as good.
     [[maybe_unused]] const ssize_t written = ::pwrite(
         store.memory.get(), store.value.data(), store.value.size(), static_cast<off_t>(store.offset_bytes));
   }

@@ -22,7 +22,8 @@ struct StoredAgain {
   std::array<std::byte, stored_again_bytes> value{};
 };
 
-/// Of a process that has just died. Empty: it has no child that lives, or no kernel that stored.
+/// This is about a process that has just died. It is empty where that has no child that lives, or no kernel
+/// that stored.
 std::vector<StoredAgain> stores_of(os::Kernel& kernel, const RmClient& client);
 
 void store_again(const std::vector<StoredAgain>& stores);

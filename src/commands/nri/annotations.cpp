@@ -17,7 +17,8 @@ constexpr std::string_view prefix = "firebreak.dev/";
 /// firebreak-k8s writes it itself (src/commands/cluster).
 constexpr std::string_view last_fault = "firebreak.dev/last-fault";
 constexpr std::string_view blanks = " \t";
-/// Most of anybody's text that a line of ours quotes. A line is to stay one, and ttrpc takes UTF-8 alone.
+/// A line of ours quotes at most this much of anybody's text. A line is to stay one, and ttrpc takes UTF-8
+/// alone.
 constexpr std::size_t most_of_value_bytes = 80;
 
 std::vector<std::string> split(std::string_view text) {

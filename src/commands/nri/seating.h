@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What a container gets by its pod's annotations: the same as by a device request, and for a pair its part.
-/// Pure.
+/// A container gets this by its pod's annotations: the same as by a device request, and for a pair its part.
+/// The function is pure.
 #pragma once
 
 #include <map>
@@ -42,8 +42,8 @@ std::string described(const Newcomer& newcomer);
 Result<std::optional<seats::SeatGrant>> seat_for(const k8s::Offer& offer, const Newcomer& newcomer,
                                                  const Actives& actives = {});
 
-/// Of a container that is there already: its pod's annotations ask for a seat, or cannot be understood, and
-/// it has none.
+/// This is about a container that is there already: its pod's annotations ask for a seat, or cannot be
+/// understood, and it has none.
 bool lacks_its_seat(const Newcomer& made);
 
 }  // namespace firebreak::nri

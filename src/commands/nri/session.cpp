@@ -18,7 +18,7 @@ namespace api = ::nri::pkg::api::v1alpha1;
 
 constexpr std::uint32_t registration_stream = 1;
 constexpr const char* plugin_service = "nri.pkg.api.v1alpha1.Plugin";
-/// Of a runtime's words in a line of ours.
+/// A line of ours quotes a runtime's words up to this length.
 constexpr std::size_t most_of_word_bytes = 253;
 /// Of those that ask for seats.
 constexpr std::size_t most_pods = 4096;
@@ -57,7 +57,7 @@ tl::unexpected<Error> unreadable(const char* what) {
 
 std::string shown(const std::string& text) { return printable(text, most_of_word_bytes); }
 
-/// As far as its pod says.
+/// It goes as far as its pod says.
 Newcomer newcomer_of(const api::PodSandbox& pod) {
   Newcomer newcomer;
   newcomer.pod_namespace = pod.namespace_();
@@ -74,7 +74,7 @@ Newcomer newcomer_in(Newcomer newcomer, const api::Container& container) {
   return newcomer;
 }
 
-/// As CDI's mounts are (src/commands/cli/cdi_spec.cpp).
+/// CDI's mounts are the same (src/commands/cli/cdi_spec.cpp).
 void write(const seats::SeatGrant& grant, api::ContainerAdjustment& adjustment) {
   for (const auto& [name, value] : grant.environment) {
     api::KeyValue& variable = *adjustment.add_env();
@@ -173,7 +173,7 @@ Result<std::string> PluginSession::call(const std::string& method, const std::st
   return fail(ErrorCode::Unsupported, fmt::format("there is no method '{}'", shown(method)));
 }
 
-/// What is there already: a runtime that was not asking us made it as if nobody had asked for seats.
+/// These are there already: a runtime that was not asking us made them as if nobody had asked for seats.
 Result<std::string> PluginSession::synchronize(const std::string& payload) {
   api::SynchronizeRequest request;
   if (!request.ParseFromString(payload)) return unreadable("request");

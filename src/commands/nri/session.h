@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What a plugin says to a runtime and answers it, in one connection. Pure: bytes in, bytes out.
+/// A plugin says this to a runtime and answers it, in one connection. The class is pure: bytes in, bytes out.
 #pragma once
 
 #include <cstdint>
@@ -19,15 +19,16 @@ namespace firebreak::nri {
 class PluginSession {
  public:
   using Seating = std::function<Result<std::optional<seats::SeatGrant>>(const Newcomer&)>;
-  /// What is called "10-firebreak" in the runtime's log. `seating` is asked within receive().
+  /// The runtime's log calls it "10-firebreak". `seating` is asked within receive().
   explicit PluginSession(Seating seating) : seating_(std::move(seating)) {}
 
-  /// What is to be sent first.
+  /// This is to be sent first.
   static std::string registration();
-  /// What is to be sent in answer; empty: nothing. Each call is answered at once, also one that nobody knows.
-  /// Unavailable: the runtime refuses us. Protocol: what came is no NRI; the connection is to be ended.
+  /// This is to be sent in answer; empty means nothing. Each call is answered at once, also one that nobody
+  /// knows. Unavailable: the runtime refuses us. Protocol: what came is no NRI; the connection is to be
+  /// ended.
   Result<std::string> receive(std::string_view bytes);
-  /// What the end of the connection says. Unavailable; Protocol: it came in the midst of a message.
+  /// The end of the connection says this. Unavailable; Protocol: it came in the midst of a message.
   Error end() const;
 
   /// "containerd v1.7.24", as soon as it has told us and has taken us; empty before.
@@ -50,7 +51,8 @@ class PluginSession {
   bool is_registered_ = false;
   bool is_configured_ = false;
   std::string runtime_;
-  std::map<std::string, Newcomer> pods_;  ///< by id: of a state that comes in parts, those that ask for seats
+  std::map<std::string, Newcomer> pods_;  ///< The key is the id: a state that comes in parts keeps those that
+                                          ///< ask for seats here.
   std::vector<std::string> news_;
 };
 

@@ -29,7 +29,7 @@ enum class FlowKind {
   TakeArgument,  ///< of a function that is no kernel
 };
 
-/// What one instruction does with values.
+/// One instruction does this with values.
 struct Flow {
   FlowKind kind = FlowKind::Compute;
   WordsOf into;
@@ -98,7 +98,7 @@ struct Instruction {
   bool is_one_of(std::span<const Word> names) const { return std::ranges::find(names, name) != names.end(); }
 };
 
-/// What they answer is no address, whatever they are given.
+/// Their answer is no address, whatever they are given.
 constexpr std::array<Word, 8> answering{"setp", "set",   "isspacep", "testp",
                                         "vote", "match", "elect",    "activemask"};
 constexpr std::array<Word, 5> elsewhere{".global", ".shared", ".const", ".param", ".tex"};
@@ -120,7 +120,7 @@ class FunctionReader {
     }
     return std::move(functions_);
   }
-  /// It ended within a function.
+  /// The text ended within a function.
   bool is_cut() const { return is_cut_; }
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Whether PTX keeps the address of a variable or function of its own in memory that outlives a kernel: in
-/// another instance of the driver nothing is at that address.
+/// This tells whether PTX keeps the address of a variable or function of its own in memory that outlives a
+/// kernel: in another instance of the driver nothing is at that address.
 #pragma once
 
 #include <string>

@@ -10,7 +10,7 @@ namespace firebreak::fatbin {
 
 namespace words {
 
-/// What a character is: a program's text has millions.
+/// A character is one of these: a program's text has millions.
 enum : unsigned char { in_word = 1, is_space = 2, begins_skipped = 4 };
 inline constexpr std::array<unsigned char, 256> kinds = [] {
   std::array<unsigned char, 256> made{};

@@ -77,8 +77,8 @@ void skip_section(TokenStream& tokens) {
   if (!tokens.accept("}")) tokens.fail(location, "this section has no end");
 }
 
-// To its semicolon, or the brace that closes it. What it declares has no name then: nobody can use it. False:
-// there is no such end.
+// This skips to its semicolon, or the brace that closes it. A declared name is then unknown: nobody can use
+// it. False means that there is no such end.
 bool skip_statement(TokenStream& tokens) {
   while (!tokens.at_end() && !tokens.at(";") && !tokens.at("{")) tokens.next();
   const bool has_initial = tokens.at("{");

@@ -86,10 +86,10 @@ constexpr std::uint64_t align_up(std::uint64_t value, std::uint64_t alignment) {
 void parse_initializer(Parser& parser, Variable& variable);
 
 // parse_function.cpp
-/// In the place of a body that cannot be read: one instruction of which nothing is known, which may do
-/// anything.
+/// This stands in the place of a body that cannot be read: one instruction of which nothing is known, which
+/// may do anything.
 void make_opaque(Function& function, const std::string& why);
-/// From the next brace to the one that closes it.
+/// This goes from the next brace to the one that closes it.
 void skip_braces(TokenStream& tokens);
 /// Parses from `.entry` or `.func` to the end of the body or the semicolon.
 void parse_function(Parser& parser, Linkage linkage);

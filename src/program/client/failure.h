@@ -19,9 +19,9 @@ template <class T>
 using Outcome = tl::expected<T, Failure>;
 
 tl::unexpected<Failure> failure(fb_status status, std::string message);
-/// What the agent, or the way to it, said.
+/// The agent, or the way to it, said this.
 tl::unexpected<Failure> agent_failure(const Error& error);
-/// What the driver said.
+/// The driver said this.
 tl::unexpected<Failure> cuda_failure(const Error& error);
 
 }  // namespace firebreak::client

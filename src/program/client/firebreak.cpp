@@ -22,7 +22,7 @@ struct fb_session {
 
 namespace {
 
-/// Of this thread's calls that have no session to keep it in.
+/// This belongs to this thread's calls that have no session to keep it in.
 thread_local std::string join_error;
 
 template <class Call>
@@ -157,7 +157,7 @@ fb_status fb_counter(fb_session* session, uint64_t* device_address) {
 }
 
 fb_status fb_committed(fb_session* session, uint64_t* next_step) {
-  // Not into last_error: another thread may be using it.
+  // It does not go into last_error: another thread may be using that.
   if (session == nullptr || next_step == nullptr) return FB_ERROR_INVALID_ARGUMENT;
   *next_step = session->session->committed();
   return FB_OK;

@@ -19,10 +19,11 @@ class InjectionHook {
   /// `link` outlives it.
   explicit InjectionHook(link::AgentLink& link) : link_(link) {}
 
-  /// What the agent forwarded: taken, or refused with one line.
+  /// The agent forwarded this: it is taken, or refused with one line.
   void request(const abi::Inject& wanted);
 
-  /// Once a commit, with the tenant's context current. Raises the fault that is due, after saying so.
+  /// This is called once a commit, with the tenant's context current. It raises the fault that is due, after
+  /// saying so.
   void at_commit() {
     if (waiting_.load(std::memory_order_acquire)) count_down();
   }

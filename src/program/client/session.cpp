@@ -24,7 +24,7 @@ constexpr std::uint64_t granularity_bytes = 2 * mib;
 /// Addresses that each process of a tenant sets aside for shared allocations; they cost nothing until memory
 /// is mapped.
 constexpr std::uint64_t arena_bytes = 256 * gib;
-/// At once; the driver keeps one of them where it is the software GPU.
+/// This happens at once; the driver keeps one of them where it is the software GPU.
 constexpr std::uint64_t descriptors_of_an_allocation = 8;
 /// An active that begins anew is answered when its dead predecessor's last kernels have ended, and those are
 /// waited for no longer than the agent's --longest-hold-s.
@@ -41,10 +41,10 @@ constexpr Nanoseconds longest_look_pause = std::chrono::milliseconds(1);
 /// which.
 constexpr Milliseconds longest_step{2'000};
 
-/// Between two looks whether the next agent is there.
+/// This pause lies between two looks whether the next agent is there.
 constexpr Milliseconds look_pause{20};
 
-/// As long as others wait for the next agent, where an agent that comes back has placed this process.
+/// The process waits as long as others wait for the next agent, where an agent that comes back has placed it.
 Milliseconds patience_with_agent() {
   const std::string text = os::environment_variable("FIREBREAK_AGENT_RETURNS_MS").value_or("");
   std::uint32_t patience_ms = 0;
@@ -57,7 +57,7 @@ struct Welcome {
   link::Answer answer;
 };
 
-/// This agent, or the next one where it is away or ends before it has answered.
+/// The answer is this agent's, or the next one's where it is away or ends before it has answered.
 Outcome<Welcome> join_this_or_next(const std::string& socket_path, const abi::Join& request) {
   const auto deadline = std::chrono::steady_clock::now() + patience_with_agent();
   for (;;) {
@@ -68,7 +68,7 @@ Outcome<Welcome> join_this_or_next(const std::string& socket_path, const abi::Jo
       if (answer.error().code != ErrorCode::Unavailable) return agent_failure(answer.error());
       link = propagate(answer);
     }
-    // By a path that can be no socket's nobody ever comes.
+    // Nobody ever comes by a path that can be no socket's.
     const bool is_hopeless = link.error().code == ErrorCode::InvalidArgument;
     if (is_hopeless || std::chrono::steady_clock::now() >= deadline) {
       return failure(FB_ERROR_NO_AGENT, to_string(link.error()));
@@ -77,7 +77,7 @@ Outcome<Welcome> join_this_or_next(const std::string& socket_path, const abi::Jo
   }
 }
 
-/// Who made it asked for less, and whoever writes it to its end would write into what is not its.
+/// The maker asked for less, and whoever writes it to its end would write into what is another's.
 tl::unexpected<Failure> too_small(const std::string& name, std::uint64_t size_bytes) {
   return failure(FB_ERROR_INVALID_ARGUMENT,
                  fmt::format("allocation '{}' is there, and has {} bytes", name, size_bytes));
@@ -135,7 +135,7 @@ Outcome<std::unique_ptr<Session>> Session::join(const JoinOptions& options) {
   if (!role) return tl::unexpected(role.error());
   const std::string token = os::environment_variable("FIREBREAK_TOKEN").value_or("");
   const abi::Role wanted = *role == FB_ROLE_ACTIVE ? abi::Role::Active : abi::Role::Standby;
-  // Where there is no number, a join whose answer is lost is refused by the next agent, as ever.
+  // The next agent refuses a join whose answer is lost where there is no number, as ever.
   auto welcome = join_this_or_next(socket_path, {tenant, wanted, token, os::random_token().value_or(""),
                                                  or_environment({}, "CUDA_MPS_PIPE_DIRECTORY")});
   if (!welcome) return tl::unexpected(welcome.error());
@@ -147,7 +147,7 @@ Outcome<std::unique_ptr<Session>> Session::join(const JoinOptions& options) {
   link->come_back({socket_path, {tenant, token}, Milliseconds(joined->agent_returns_ms)});
   std::unique_ptr<Session> session(
       new Session(std::move(link), std::move(*shared), std::move(answer.descriptors.at(0)), *role, *joined));
-  // Where a predecessor was lost, and its memory and commits were not.
+  // A predecessor was lost there, and its memory and commits were not.
   const bool goes_on = *role == FB_ROLE_ACTIVE && joined->epoch > 0;
   if (goes_on) {
     if (auto taken = session->become_active(joined->epoch); !taken) return tl::unexpected(taken.error());
@@ -193,7 +193,7 @@ Outcome<cuda::Device> Session::current_device() {
   return *device;
 }
 
-/// Once there is a context. What goes wrong the agent knows: its domain is not parked.
+/// This happens once there is a context. The agent knows what goes wrong: its domain is not parked.
 void Session::enter_core_dump_mode() {
   if (std::exchange(has_asked_for_core_dumps_, true)) return;
   (void)park::enter_mode(*driver_, [this](const abi::Message& question) { return link_->ask(question); });
@@ -218,7 +218,7 @@ Outcome<std::uint64_t> Session::allocate(const std::string& name, std::uint64_t 
     if (offered->second.size_bytes == size_bytes && offered->second.memory == memory) return publish(name);
     return failure(FB_ERROR_INVALID_ARGUMENT, "its first try, of another size or use, is not answered yet");
   }
-  // What the driver and the agent's answer need; an error of the driver's would not say what is missing.
+  // The driver and the agent's answer need this; an error of the driver's would not say what is missing.
   if (auto room = os::make_room_for_descriptors(descriptors_of_an_allocation); !room)
     return failure(FB_ERROR_NO_MEMORY, fmt::format("allocation '{}': {}", name, to_string(room.error())));
   // A promoted process may ask for what its predecessor made, or for something new.
@@ -245,7 +245,7 @@ Outcome<std::uint64_t> Session::create(const std::string& name, std::uint64_t si
   return publish(name);
 }
 
-/// Where no answer comes the agent may have it or not, and nobody knows: it stays as it was offered.
+/// The agent may have it or not where no answer comes, and nobody knows: it stays as it was offered.
 Outcome<std::uint64_t> Session::publish(const std::string& name) {
   Unpublished& offered = unpublished_.at(name);
   const auto answer = link_->ask(abi::Publish{name, offered.address, offered.size_bytes, offered.memory},
@@ -302,7 +302,7 @@ Outcome<void> Session::register_page() {
 
 Outcome<void> Session::ready() {
   if (role_ != FB_ROLE_STANDBY) return failure(FB_ERROR_INVALID_ARGUMENT, "only a standby gets ready");
-  // What a promotion would otherwise wait for: the first commit needs the page on the GPU.
+  // A promotion would otherwise wait for this: the first commit needs the page on the GPU.
   if (auto registered = register_page(); !registered) return registered;
   // One that was promoted was ready: the agent's answer came too late, or not at all.
   if (own_promotion()) return {};
@@ -408,7 +408,7 @@ std::uint32_t Session::offer_hand_over() {
   return word.number;
 }
 
-/// From then on nobody is promoted on that word. False: the agent has taken it, and did not refuse.
+/// Nobody is promoted on that word from then on. False means that the agent has taken it, and did not refuse.
 bool Session::withdraw_hand_over(std::uint32_t number, bool is_refused) {
   auto& word = page().hand_over;
   const std::uint64_t withdrawn = abi::HandOverWord{epoch_, number, HandOver::Withdrawn}.raw();
@@ -418,8 +418,8 @@ bool Session::withdraw_hand_over(std::uint32_t number, bool is_refused) {
   return is_refused;
 }
 
-/// What is queued would land in a successor's memory. A context without work says nothing of a fault that it
-/// has met: a store tells, of what is there already.
+/// Queued work would land in a successor's memory. A context without work says nothing of a fault that it has
+/// met: a store tells, of what is there already.
 Outcome<void> Session::come_to_rest() {
   if (auto registered = register_page(); !registered) return registered;
   auto context = cuda::ContextView::current(*driver_);
@@ -525,18 +525,18 @@ Outcome<void> Session::commit(CUstream stream, std::uint64_t step, const journal
     }
   }
   area.queued_step.store(step + 1, std::memory_order_relaxed);
-  // What the GPU has passed is put away while it works on this step.
+  // The session puts away what the GPU has passed while it works on this step.
   writer().fold_some();
   return {};
 }
 
-/// Of this epoch. An active that was never a standby begins at step 0.
+/// These count within this epoch. An active that was never a standby begins at step 0.
 journal::CommitWriter& Session::writer() {
   if (!writer_) writer_.emplace(shared(), epoch_, journal::Recovered{});
   return *writer_;
 }
 
-/// Where there is no room, some comes once the GPU has passed what is queued.
+/// Some room comes once the GPU has passed what is queued.
 Outcome<void> Session::append(CUstream stream, const journal::NewState& state) {
   while (!writer().append(state)) {
     writer().fold_all();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What stands behind an fb_session: one process's membership in its tenant.
+/// This class stands behind an fb_session: one process's membership in its tenant.
 #pragma once
 
 #include <firebreak/firebreak.h>
@@ -31,13 +31,13 @@ struct JoinOptions {
   fb_role role{};
 };
 
-/// Who tells the GPU to count a step.
+/// This one tells the GPU to count a step.
 enum class Counting {
   Library,  ///< we do, with a call of the driver
   Tenant,   ///< the tenant's own kernel does
 };
 
-/// For one thread at a time, as firebreak.h says; role() and committed() for any.
+/// One thread at a time uses it, as firebreak.h says; any thread may call role() and committed().
 class Session {
  public:
   static Outcome<std::unique_ptr<Session>> join(const JoinOptions& options);
@@ -74,7 +74,7 @@ class Session {
   Outcome<std::uint64_t> send(int descriptor, std::uint64_t offset, std::span<const std::byte> bytes);
   Outcome<void> release_connection(std::uint64_t id);
 
-  std::string last_error;  ///< what fb_last_error shows
+  std::string last_error;  ///< fb_last_error shows this.
 
  private:
   /// `page_file` is a descriptor of what `shared` maps.
@@ -93,14 +93,14 @@ class Session {
     return role() == FB_ROLE_ACTIVE && (promotion().epoch != epoch_ || hand_over_state() == HandOver::Taken);
   }
   using HandOver = abi::HandOverWord::State;
-  /// Of this epoch's word.
+  /// This is this epoch's word.
   HandOver hand_over_state();
   std::uint32_t offer_hand_over();
   bool withdraw_hand_over(std::uint32_t number, bool is_refused);
   /// Loads the driver where that has not happened, and says which device is current.
   Outcome<cuda::Device> current_device();
   void enter_core_dump_mode();
-  /// All that was queued has ended, and the context still takes work.
+  /// It holds when all that was queued has ended, and the context still takes work.
   Outcome<void> come_to_rest();
   void note_class();
   bool is_step_queued_ahead() const;
@@ -114,7 +114,7 @@ class Session {
   std::optional<std::uint32_t> own_promotion();
   /// The GPU writes `value` there once all that was queued before has ended. `word` lies in the shared page.
   Outcome<void> publish(CUstream stream, std::atomic<std::uint64_t>& word, std::uint64_t value);
-  /// Where the GPU sees a word of the shared page, which has been registered.
+  /// The GPU sees a word of the shared page, which has been registered, there.
   CUdeviceptr device_address_of(const std::atomic<std::uint64_t>& word) const;
   journal::CommitWriter& writer();
   Outcome<void> append(CUstream stream, const journal::NewState& state);
@@ -122,7 +122,7 @@ class Session {
   fb_resume resume_point() const;
 
   std::atomic<bool> is_to_hand_over_ = false;  ///< somebody asked for it; the link's thread sets it
-  std::unique_ptr<InjectionHook> injections_;  ///< before link_, whose thread calls it
+  std::unique_ptr<InjectionHook> injections_;  ///< This stands before link_, whose thread calls it.
   std::unique_ptr<link::AgentLink> link_;
   os::Mapping shared_;
   os::Fd page_file_;
@@ -130,14 +130,14 @@ class Session {
       sending_;                ///< whoever has it sends to clients, if it is still the active one
   std::atomic<fb_role> role_;  ///< the two are read by any thread; the epoch is set before the role
   std::atomic<std::uint32_t> epoch_;
-  std::uint32_t member_;  ///< as the shared page names us
+  std::uint32_t member_;  ///< The shared page names us so.
   std::uint64_t arena_base_;
   std::uint64_t next_address_;
   std::optional<journal::CommitWriter> writer_;
   journal::Recovered recovered_;
   std::int64_t promoted_at_ns_ = 0;
   bool has_asked_for_core_dumps_ = false;       ///< enter_core_dump_mode()
-  std::unique_ptr<const cuda::Driver> driver_;  ///< before all that is made with it
+  std::unique_ptr<const cuda::Driver> driver_;  ///< This stands before all that is made with it.
   std::optional<cuda::HostRegistration> registration_;
   std::optional<cuda::AddressReservation> arena_;
   std::map<std::string, GpuMemory> allocations_;

@@ -47,8 +47,8 @@ Outcome<Session::ClientConnection> Session::next_connection(std::uint64_t after)
   return ClientConnection{given->id, std::move(answer->descriptors.front())};
 }
 
-/// Who was replaced between two looks at the epoch holds the mutex while it sends; its successor waits for
-/// it, and then sees what it sent.
+/// A process that was replaced between two looks at the epoch holds the mutex while it sends; its successor
+/// waits for it, and then sees what it sent.
 Outcome<std::uint64_t> Session::send(int descriptor, std::uint64_t offset, std::span<const std::byte> bytes) {
   if (auto may = for_the_active(); !may) return tl::unexpected(may.error());
   if (!sending_) {

@@ -12,7 +12,7 @@ struct TenantContext {
   bool is_small = false;
 };
 
-/// What fb_small_context gives; current on the calling thread.
+/// fb_small_context gives this; it is current on the calling thread.
 Outcome<TenantContext> make_small_context(int device, unsigned int multiprocessors);
 
 }  // namespace firebreak::client

@@ -11,7 +11,7 @@
 
 namespace {
 
-/// All that the process has of one kind of memory. Whoever uses it holds the allocator's lock.
+/// The process has this much of one kind of memory. Whoever uses it holds the allocator's lock.
 class Pool {
  public:
   Pool(fb_memory memory, const char* name) : memory_(memory), name_(name) {}
@@ -29,7 +29,7 @@ class Pool {
     return address;
   }
 
-  /// What is not ours, or free already, is left alone.
+  /// Memory that is not ours, or free already, is left alone.
   void free(std::uint64_t address) {
     const auto found = sizes_.find(address);
     if (found != sizes_.end()) free_.emplace(found->second, address);
@@ -39,7 +39,8 @@ class Pool {
   fb_memory memory_;
   const char* name_;
   std::uint64_t count_ = 0;
-  std::map<std::uint64_t, std::uint64_t> sizes_;            ///< of what was ever allocated, by its address
+  std::map<std::uint64_t, std::uint64_t> sizes_;            ///< This maps what was ever allocated, by its
+                                                            ///< address.
   std::set<std::pair<std::uint64_t, std::uint64_t>> free_;  ///< size and address
 };
 
@@ -95,6 +96,6 @@ void fb_torch_free(void* address, size_t /*size_bytes*/, int /*device*/, void* /
     its.weights.free(reinterpret_cast<std::uint64_t>(address));
     its.state.free(reinterpret_cast<std::uint64_t>(address));
   } catch (const std::exception&) {
-    return;  // it is then not given out again
+    return;  // The block is then not given out again.
   }
 }

@@ -33,7 +33,7 @@ Result<AddressReservation> AddressReservation::reserve_at(const Driver& driver, 
                                                           std::size_t size_bytes) {
   auto reservation = reserve(driver, Range{address, size_bytes}, 0);
   if (!reservation) return reservation;
-  // To the driver the address is a hint; elsewhere is no success here.
+  // The address is a hint to the driver; memory elsewhere is no success here.
   if (reservation->address() != address) {
     return fail(ErrorCode::Unavailable, "GPU addresses at " + hexadecimal(address) +
                                             " are in use; the driver offered " +

@@ -7,13 +7,13 @@
 
 namespace firebreak::cuda {
 
-/// Where a symbol is, or null. It is called while the backend is made, on the caller's thread.
+/// This tells where a symbol is, or null. It is called while the backend is made, on the caller's thread.
 using FindSymbol = void* (*)(void* library, const char* symbol);
 
 /// Constant once made; any thread may call. Owns nothing: the library has to stay loaded.
 struct Backend {
-  /// Every function that `find` knows in `library`. One that it does not know answers CUDA_ERROR_NOT_FOUND,
-  /// so that none is null.
+  /// The table has every function that `find` knows in `library`. One that it does not know answers
+  /// CUDA_ERROR_NOT_FOUND, so that none is null.
   static Backend from(void* library, FindSymbol find);
 
 #define CUDA_PER_THREAD_same(symbol)
@@ -29,7 +29,7 @@ struct Backend {
 #undef CUDA_PER_THREAD_ptds
 };
 
-/// What stands where the driver has no such function.
+/// This stands where the driver has no such function.
 template <class Function>
 struct Missing;
 template <class... Arguments>
@@ -37,7 +37,7 @@ struct Missing<CUresult (*)(Arguments...)> {
   static CUresult call(Arguments...) { return CUDA_ERROR_NOT_FOUND; }
 };
 
-/// Whether the driver has that function.
+/// This tells whether the driver has that function.
 template <class Function>
 bool is_there(Function function) {
   return function != &Missing<Function>::call;

@@ -40,7 +40,7 @@ class ContextView {
 
 struct ContextOptions {
   unsigned int flags = CU_CTX_SCHED_AUTO;       ///< CUctx_flags
-  std::optional<unsigned int> multiprocessors;  ///< under MPS: how many it may use; the driver rounds up
+  std::optional<unsigned int> multiprocessors;  ///< MPS limits how many it may use; the driver rounds up.
 };
 
 /// Owns a context, or one reference to a device's primary context.
@@ -53,7 +53,7 @@ class Context {
 
   const ContextView& view() const { return view_; }
   const ContextView* operator->() const { return &view_; }
-  /// From now on it is the caller's to destroy.
+  /// It is the caller's to destroy from now on.
   CUcontext release() && { return handle_.release().context; }
 
  private:

@@ -9,7 +9,7 @@
 
 namespace firebreak::cuda {
 
-/// For people and for results files.
+/// People and results files read this.
 struct DeviceInfo {
   std::string name;        ///< "NVIDIA H100 80GB HBM3"
   std::string uuid;        ///< "GPU-01234567-89ab-cdef-0123-456789abcdef", as nvidia-smi shows it

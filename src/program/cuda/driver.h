@@ -25,8 +25,8 @@ class Driver {
   /// load() and cuInit. Unavailable: no GPU, or the MPS server that the environment names does not answer.
   static Result<std::unique_ptr<const Driver>> open(const std::string& path = {});
 
-  /// Another one in front of a library: its entry points are those that `resolver` answers. Errors as
-  /// load()'s.
+  /// Another driver stands in front of a library: its entry points are those that `resolver` answers. Errors
+  /// are load()'s.
   static Result<std::unique_ptr<const Driver>> in_front_of(const Driver& library,
                                                            PFN_cuGetProcAddress_v2 resolver);
 

@@ -49,7 +49,7 @@ TEST_F(DriverLoad, ArgumentGoesBeforeEnvironment) {
 TEST_F(DriverLoad, EmptyEnvironmentIsNoName) {
   setenv("FIREBREAK_CUDA_LIBRARY", "", 1);
   const auto driver = Driver::load();
-  // With or without an NVIDIA driver on this machine.
+  // These tests run with or without an NVIDIA driver on this machine.
   const std::string library = driver ? (*driver)->path() : driver.error().message;
   EXPECT_THAT(library, HasSubstr("libcuda.so.1"));
 }

@@ -14,10 +14,10 @@ class Event {
   CUevent handle() const { return event_.get(); }
   /// Marks the end of what is in `stream` by now; null is the legacy default stream.
   Status record(CUstream stream) const;
-  /// Whether everything before the mark is done.
+  /// This tells whether everything before the mark is done.
   Result<bool> done() const;
   Status synchronize() const;
-  /// From `earlier` to this one, both done and made for timing.
+  /// The time runs from `earlier` to this one, both done and made for timing.
   Result<float> elapsed_ms_since(const Event& earlier) const;
 
  private:

@@ -31,7 +31,7 @@ class FirstGpu {
   FirstGpu(std::unique_ptr<const Driver> driver, SmallContext context)
       : driver_(std::move(driver)), context_(std::move(context)) {}
 
-  std::unique_ptr<const Driver> driver_;  ///< before the context, which needs it to the end
+  std::unique_ptr<const Driver> driver_;  ///< This comes before the context, which needs it to the end.
   SmallContext context_;
 };
 

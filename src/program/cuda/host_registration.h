@@ -15,7 +15,7 @@ class HostRegistration {
   /// `memory` begins on a page and is a whole number of pages; it must outlive the registration.
   static Result<HostRegistration> create(const Driver& driver, std::span<std::byte> memory);
 
-  /// Where the GPU sees it.
+  /// The GPU sees it there.
   CUdeviceptr device_address() const { return registration_.get().device_address; }
 
  private:

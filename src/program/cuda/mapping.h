@@ -15,7 +15,8 @@ enum class Access { ReadOnly, ReadWrite };
 /// earlier: a mapping keeps the memory.
 class Mapping {
  public:
-  /// All of `memory` at `address`, with rights for `device`; empty `access`: nobody may touch it yet.
+  /// All of `memory` is mapped at `address`, with rights for `device`; with an empty `access` nobody may
+  /// touch it yet.
   static Result<Mapping> map(const Device& device, CUdeviceptr address, const PhysicalAllocation& memory,
                              std::optional<Access> access);
 

@@ -32,7 +32,7 @@ class Owned {
   const Driver& driver() const { return *driver_; }
   const Handle& get() const { return handle_; }
   bool empty() const { return driver_ == nullptr; }
-  /// From now on it is the caller's to free.
+  /// It is the caller's to free from now on.
   Handle release() {
     driver_ = nullptr;
     return std::move(handle_);

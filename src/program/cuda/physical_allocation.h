@@ -12,12 +12,13 @@ namespace firebreak::cuda {
 /// does, in any process, whatever became of the process that made it.
 class PhysicalAllocation {
  public:
-  /// In steps of how many bytes memory of `device` is made and mapped; a power of two.
+  /// Memory of `device` is made and mapped in steps of this many bytes, a power of two.
   static Result<std::size_t> granularity_bytes(const Device& device);
 
   /// `size_bytes` is a multiple of the granularity.
   static Result<PhysicalAllocation> create(const Device& device, std::size_t size_bytes);
-  /// Another handle to the memory that the descriptor stands for; the descriptor stays the caller's.
+  /// This makes another handle to the memory that the descriptor stands for; the descriptor stays the
+  /// caller's.
   static Result<PhysicalAllocation> import_descriptor(const Driver& driver, int descriptor,
                                                       std::size_t size_bytes);
 
@@ -25,7 +26,7 @@ class PhysicalAllocation {
   Result<int> export_descriptor() const;
 
   CUmemGenericAllocationHandle handle() const { return memory_.get().handle; }
-  /// As given by whoever made this object: the driver does not say how large an import is.
+  /// The size is the one that the maker of this object gave: the driver does not say how large an import is.
   std::size_t size_bytes() const { return memory_.get().size_bytes; }
   const Driver& driver() const { return memory_.driver(); }
 

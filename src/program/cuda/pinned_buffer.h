@@ -16,7 +16,7 @@ class PinnedBuffer {
   std::byte* data() const { return memory_.get().host; }
   std::span<std::byte> bytes() const { return {data(), size_bytes()}; }
   std::size_t size_bytes() const { return memory_.get().size_bytes; }
-  /// Where the GPU sees it.
+  /// The GPU sees it there.
   CUdeviceptr device_address() const { return memory_.get().device_address; }
 
  private:

@@ -18,10 +18,10 @@ struct SmallContext {
 /// reserve room for it at their first launch.
 Result<SmallContext> create_small_context(const Device& device, unsigned int multiprocessors);
 
-/// From one context to another of the same process: what is queued in `to`, of `context`, from now on comes
-/// after all that is queued in `from`, which the calling thread's context has. Makes `context` current. Waits
-/// for nothing. Device memory and registered host memory of the first context are for both while that one
-/// lives; modules, kernels, streams and events are not.
+/// The order goes from one context to another of the same process: what is queued in `to`, of `context`, from
+/// now on comes after all that is queued in `from`, which the calling thread's context has. The call makes
+/// `context` current. It waits for nothing. Device memory and registered host memory of the first context are
+/// for both while that one lives; modules, kernels, streams and events are not.
 Status go_on_in(const Stream& from, const ContextView& context, const Stream& to);
 
 }  // namespace firebreak::cuda

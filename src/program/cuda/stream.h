@@ -22,10 +22,10 @@ class Stream {
   /// Waits for all work in the stream; a fault of it, or of anybody who shares its fate, is the error.
   Status synchronize() const;
   Result<bool> idle() const;
-  /// What comes after waits for the event's mark, which may be in another stream.
+  /// Later work waits for the event's mark, which may be in another stream.
   Status wait_for(const Event& event) const;
 
-  /// What comes after waits until the memory compares with `value` as `how` says (CUstreamWaitValue_flags).
+  /// Later work waits until the memory compares with `value` as `how` says (CUstreamWaitValue_flags).
   Status wait_value(CUdeviceptr address, std::uint32_t value,
                     unsigned int how = CU_STREAM_WAIT_VALUE_GEQ) const;
   Status wait_value64(CUdeviceptr address, std::uint64_t value,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What the agent's tests share: peers that are real processes, and surroundings that are not.
+/// The agent's tests share this: peers that are real processes, and surroundings that are not.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -31,7 +31,7 @@ class Peer {
     take_connection();
   }
 
-  /// To the agent that is there now.
+  /// The message goes to the agent that is there now.
   void reconnect() {
     socket_.reset();
     const std::byte again{1};
@@ -45,7 +45,7 @@ class Peer {
     }
   }
 
-  /// It is `sleep` from now on, without a connection and without what it had on the GPU.
+  /// The process is `sleep` from now on, without a connection and without what it had on the GPU.
   void become_another_program(os::Kernel& kernel) {
     const std::byte become_another{2};
     ASSERT_TRUE(control_->send(std::span(&become_another, 1), {}, Milliseconds(5000)).has_value());
@@ -57,7 +57,7 @@ class Peer {
   }
 
   pid_t pid() const { return pid_; }
-  /// Without a number as programs before 0.7 do.
+  /// The message has no number, like those of programs before 0.7.
   void send(const abi::Message& message, int descriptor = -1, std::uint64_t number = 0) {
     ASSERT_TRUE(try_to_send(message, descriptor, number));
   }
@@ -81,7 +81,7 @@ class Peer {
     abi::Letter letter = abi::decode_letter(text).value();
     return Received{std::move(letter.message), std::move(got->descriptors), letter.number};
   }
-  /// Whether the agent has closed the connection; to be asked when all has been received.
+  /// This tells whether the agent has closed the connection; a test asks when all has been received.
   bool is_cut_off() { return socket_->receive(Milliseconds(0)).error().code == ErrorCode::Unavailable; }
   void hang_up() { socket_.reset(); }
 
@@ -96,10 +96,10 @@ class Peer {
   std::optional<os::Socket> socket_;
 };
 
-/// In which memory files stand for GPU address spaces.
+/// Memory files stand for GPU address spaces here.
 struct KernelWithSpaces final : os::RealKernel {
   std::string uvm_link_target() const override { return "/memfd:test-space (deleted)"; }
-  std::map<std::string, std::string> files;  ///< in the place of real ones
+  std::map<std::string, std::string> files;  ///< These stand in the place of real ones.
   Result<std::string> read_file(const std::string& path) override {
     const auto found = files.find(path);
     return found == files.end() ? os::RealKernel::read_file(path) : found->second;
@@ -146,10 +146,11 @@ struct AgentTest : testing::Test {
     if (const auto* adopt = std::get_if<abi::Adopt>(&message)) be_named(static_cast<pid_t>(adopt->pid));
     return received ? std::move(received->message) : abi::Message{};
   }
-  /// By MPS, as a client of where it was expected.
+  /// MPS lists it, as a client of where it was expected.
   void be_named(pid_t pid) {
     const auto its = detectors.targets.find(pid);
-    if (its != detectors.targets.end()) domains.callbacks.on_clients(its->second.domain, {clock.now(), {pid}});
+    if (its != detectors.targets.end())
+      domains.callbacks.on_clients(its->second.domain, {clock.now(), {pid}});
   }
   std::string refusal(Peer& peer, const abi::Message& message, int descriptor = -1) {
     const abi::Message answer = ask(peer, message, descriptor);
@@ -189,7 +190,7 @@ struct AgentTest : testing::Test {
   void xid_31_of_copy_engine(pid_t pid) {
     hear(fault::FaultSource::Xid, fault::FaultClass::MmuNonReplayable, pid);
   }
-  /// As UVM tells of a process's fault, before the Xid.
+  /// UVM tells of a process's fault in this way, before the Xid.
   void uvm_event(pid_t pid) { hear(fault::FaultSource::UvmEvent, fault::FaultClass::MmuReplayable, pid); }
   void hear(fault::FaultSource source, fault::FaultClass fault_class, pid_t pid) {
     fault::Fault fault;
@@ -199,7 +200,7 @@ struct AgentTest : testing::Test {
     fault.source = source;
     hear(fault);
   }
-  /// As from the detectors: with its domain, as far as they know it.
+  /// The detectors tell it in this way: with its domain, as far as they know it.
   void hear(const fault::Fault& fault) { detectors.callbacks.on_fault(placed(fault)); }
   fault::Fault placed(fault::Fault fault) {
     const auto found = fault.pid ? detectors.targets.find(*fault.pid) : detectors.targets.end();

@@ -36,7 +36,7 @@ class Writer {
     if (opened) fd_ = std::move(*opened);
     write();
   }
-  /// Whether all of it was taken; then it is closed.
+  /// This tells whether all of it was taken; then it is closed.
   bool write() {
     while (!rest_.empty()) {
       const ssize_t wrote = ::write(fd_.get(), rest_.data(), rest_.size());
@@ -58,14 +58,14 @@ class ParkedDomain : public AgentTest {
   struct Process {
     pid_t pid = 0;
     std::string pipe;
-    Environment environment;  ///< as it was told
+    Environment environment;  ///< The text is kept as it was told.
   };
 
   void SetUp() override { begin(Milliseconds(600'000)); }
 
   void begin(Milliseconds limit) {
     const std::string client = directory.path() + "/client";
-    // It keeps what it is told: turns_of().
+    // It keeps what it is told: see turns_of().
     std::ofstream(client) << "#!/bin/sh\nread begin\necho ready\nexec cat >>'" << directory.path()
                           << "/turns-'$(basename $CUDA_MPS_PIPE_DIRECTORY)\n";
     std::filesystem::permissions(client, std::filesystem::perms::owner_all);
@@ -105,11 +105,11 @@ class ParkedDomain : public AgentTest {
   std::uintmax_t turns_of(const std::string& domain) {
     return std::filesystem::file_size(directory.path() + "/turns-" + domain);
   }
-  /// What `firebreak run` does: asks where, starts it there, has it adopted.
+  /// `firebreak run` does the same: it asks where, starts the program there, has it adopted.
   Process start(Peer& command, const std::string& name, bool in_mode = true) {
     return start(command, abi::Place{name, abi::Role::Active}, in_mode, -1);
   }
-  /// With that descriptor as its standard input.
+  /// The program has that descriptor as its standard input.
   Process start(Peer& command, const abi::Place& place, bool in_mode, int input,
                 std::vector<std::pair<int, int>> inherited = {}) {
     const std::string& name = place.tenant;
@@ -132,7 +132,7 @@ class ParkedDomain : public AgentTest {
     settle();
     return process;
   }
-  /// Of the parking client of domain a, which has not been ended since.
+  /// This is about the parking client of domain a, which has not been ended since.
   std::string client_pipe() {
     std::string first;
     for (const auto& each : std::filesystem::directory_iterator(directory.path() + "/dumps")) {
@@ -165,13 +165,13 @@ class ParkedDomain : public AgentTest {
     }
     return texts;
   }
-  /// So far, to that one.
+  /// This counts what went to that one so far.
   bool is_told(Peer& watcher, const std::string& words) {
     for (std::string& text : told(watcher)) told_so_far_.push_back(std::move(text));
     const auto says_it = [&](const std::string& text) { return text.find(words) != text.npos; };
     return std::ranges::any_of(told_so_far_, says_it);
   }
-  /// It stands still in its dump from then on.
+  /// The program stands still in its dump from then on.
   void name_culprit(const Process& culprit) {
     of_culprit.emplace(culprit.pipe, culprits_dump);
     until([&] {
@@ -180,13 +180,13 @@ class ParkedDomain : public AgentTest {
     });
   }
 
-  /// Of a process that is in the mode, with a pipe of that name that is there.
+  /// This is about a process that is in the mode, with a pipe of that name that is there.
   Environment mode_of(const std::string& name) {
     const std::string pipe = directory.path() + "/dumps/" + name + ".pipe";
     EXPECT_TRUE(os::make_fifo(pipe));
     return park::mode_environment(pipe);
   }
-  /// Of two new clients of domain a one dumps: nothing of it is read, since the other has not begun.
+  /// One of two new clients of domain a dumps: nothing of it is read, since the other has not begun.
   void expect_to_wait_for_all_to_begin() {
     Peer first = peer(), second = peer();
     const Process next = start(first, "next");
@@ -197,7 +197,7 @@ class ParkedDomain : public AgentTest {
     EXPECT_FALSE(of_next.write());
     EXPECT_EQ(of_next.left_bytes(), left_bytes) << "it is read before all have begun";
   }
-  /// Both dump; so has the parking client.
+  /// Both dump; the parking client has dumped, too.
   void name_by_its_dump(const Process& innocent, const Process& culprit) {
     Writer of_innocent(innocent.pipe, idle_dump);
     of_culprit.emplace(culprit.pipe, culprits_dump);
@@ -208,7 +208,7 @@ class ParkedDomain : public AgentTest {
   }
 
   std::optional<Writer> of_culprit;
-  std::size_t dumps_bytes_max = std::size_t{1} << 20;  ///< of the agents that begin() starts
+  std::size_t dumps_bytes_max = std::size_t{1} << 20;  ///< The agents that begin() starts have these.
   Milliseconds returns_within = AgentOptions{}.returns_within;
   bool opens_gpu = true;  ///< whoever is started
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What stands around an agent in its tests: detectors, domains and a service manager that are not there.
-/// Without GoogleTest, so that the fuzzer has them, too.
+/// These stand around an agent in its tests: detectors, domains and a service manager that are not there.
+/// They do without GoogleTest, so that the fuzzer has them, too.
 #pragma once
 
 #include <sys/types.h>
@@ -45,7 +45,7 @@ struct FakeDetectors final : Detectors {
     if (guard_at_once) callbacks.on_guard(target.pid, *guard_at_once);
     return {};
   }
-  std::optional<strays::GuardReport> guard_at_once;  ///< who is followed has it already
+  std::optional<strays::GuardReport> guard_at_once;  ///< A process that is followed has it already.
   Status follow_progress(pid_t pid, watch::ReadProgress read) override {
     progress[pid] = std::move(read);
     return {};
@@ -55,7 +55,7 @@ struct FakeDetectors final : Detectors {
   void note_clients(const std::string& domain, const mps::ClientList& list) override {
     clients[domain] = list.pids;
   }
-  std::map<std::string, std::vector<pid_t>> clients;  ///< as MPS has named them
+  std::map<std::string, std::vector<pid_t>> clients;  ///< MPS has named them so.
   void note_output(pid_t pid, std::string_view text) override { output[pid] += text; }
   void note_exception(pid_t pid, const fault::CoreDumpException& exception) override {
     exceptions.emplace_back(pid, exception.type);
@@ -88,7 +88,7 @@ struct FakeDomains final : Domains {
   void end() override { has_ended = true; }
   bool has_ended = false;
   std::vector<std::string> names() const override { return {"a", "b"}; }
-  std::map<std::string, std::string> gpus;  ///< of domains; none: one that is not named
+  std::map<std::string, std::string> gpus;  ///< This is a list of domains; none means one that is not named.
   std::vector<mps::DomainReport> reports() const override {
     std::vector<mps::DomainReport> all;
     for (const std::string& name : names()) {
@@ -110,14 +110,14 @@ struct FakeDomains final : Domains {
   Environment environment(const std::string& domain) const override {
     return {{"CUDA_MPS_PIPE_DIRECTORY", pipe_directories + domain}};
   }
-  std::string pipe_directories = "/mps/";  ///< in which each domain has its own
+  std::string pipe_directories = "/mps/";  ///< Each domain has its own in this folder.
   Environment anchor_environment(const std::string&) const override {
     if (!has_anchors) return {};
     return {{"CUDA_MPS_PIPE_DIRECTORY", "/mps/anchor"}};
   }
   bool has_anchors = true;
   std::string log_directory(const std::string& domain) const override { return "/mps-log/" + domain; }
-  /// As MPS: nobody knows its servers who has not asked for them.
+  /// MPS does the same: nobody knows its servers who has not asked for them.
   std::optional<std::string_view> domain_of_server(pid_t pid) override {
     const auto found = known_servers.find(pid);
     return found == known_servers.end() ? std::nullopt : std::optional<std::string_view>(found->second);
@@ -126,10 +126,13 @@ struct FakeDomains final : Domains {
     ++asked_for_servers;
     known_servers = servers;
     if (!has_servers) return;
-    for (const std::string& name : names()) callbacks.on_server(name, ::getpid());  // any process that lives
+    for (const std::string& name : names())
+      callbacks.on_server(name, ::getpid());  // Any process that lives will
+                                              // do.
   }
-  bool has_servers = true;                                      ///< each domain, and MPS names it at once
-  std::map<pid_t, std::string> servers = {{server_of_a, "a"}};  ///< that run, and of which domain
+  bool has_servers = true;                                      ///< Each domain serves, and MPS names it at
+                                                                ///< once.
+  std::map<pid_t, std::string> servers = {{server_of_a, "a"}};  ///< These run, each in its domain.
   std::map<pid_t, std::string> known_servers;
   int asked_for_servers = 0;
   void look_for_clients(const std::string& domain) override { asked_for_clients.push_back(domain); }
@@ -141,9 +144,9 @@ struct FakeDomains final : Domains {
     asked.push_back(domain);
     terminations[client] = std::move(done);
   }
-  std::map<std::string, mps::DomainState> states;             ///< where not serving
+  std::map<std::string, mps::DomainState> states;             ///< These are not serving.
   std::vector<std::string> asked;                             ///< the domain of each request
-  std::map<pid_t, std::function<void(Status)>> terminations;  ///< and how to answer it
+  std::map<pid_t, std::function<void(Status)>> terminations;  ///< This says how to answer it.
 };
 
 /// Keeps what it is given, as systemd does, for the next agent of a test.

@@ -27,7 +27,7 @@ using namespace firebreak;
 constexpr std::byte hello{1};
 constexpr std::byte become_another{2};
 
-/// From then on the test alone holds the connection, and its hang-up is one; the second word says so.
+/// The test alone holds the connection from then on, and its hang-up is one; the second word says so.
 bool hand_over_a_connection(os::Socket& test, const char* agent) {
   auto connection = os::connect(agent, Milliseconds(5000));
   if (!connection) return false;
@@ -72,7 +72,7 @@ int main(int count, char** arguments) {
       (void)live(test, arguments[1]);
       ::kill(::getpid(), SIGKILL);  // the first thread is there no more to return
     }).detach();
-    ::syscall(SYS_exit, 0);  // of this thread alone
+    ::syscall(SYS_exit, 0);  // This thread alone has it.
   }
   return live(test, arguments[1]);
 }

@@ -56,7 +56,7 @@ void keep_by_another(const char* program) {
   (void)os::wait_for_child(kernel, pid, process, Milliseconds(-1));
 }
 
-/// Where the script died before, behind that; once more each time.
+/// The script goes on behind the place where it died before; it does so once more each time.
 std::string left_of(std::string script, std::ptrdiff_t deaths) {
   for (; deaths > 0; --deaths) {
     const std::size_t end = std::min({script.find("die,"), script.find("leave,"), script.find("hang,")});
@@ -94,7 +94,7 @@ int main(int count, char** arguments) {
     if (word == "fill" && script >> rest) {
       for (int i = std::atoi(rest.c_str()); i > 0; --i) {
         const std::string name = std::to_string(i) + std::string(200, 'n');
-        // Another one each time, which counts no names: as agents of before.
+        // This is another one each time, which counts no names, like agents of before.
         if (!agent::find_service_manager()->keep(name, os::memory_file_with(".").value().get())) return 4;
       }
     }

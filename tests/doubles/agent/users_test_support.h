@@ -51,7 +51,7 @@ class Users : public AgentTest {
     const auto answer = std::get<abi::StatusDocument>(ask(asker, abi::StatusRequest{}));
     return nlohmann::json::parse(answer.json)["tenants"];
   }
-  /// What an operator sees of the victim.
+  /// An operator sees this of the victim.
   std::string victims() const {
     const auto all = nlohmann::json::parse(agent->status_json());
     std::string text;

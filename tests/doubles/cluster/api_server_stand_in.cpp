@@ -121,7 +121,7 @@ ApiServerStandIn::ApiServerStandIn(int port) : tls_(std::make_unique<Tls>()) {
   SSL_CTX* const context = tls_->context.get();
   SSL_CTX_use_certificate(context, tls_->certificate.get());
   SSL_CTX_use_PrivateKey(context, tls_->key.get());
-  const unsigned char sessions = 1;  // of this server, for who comes again
+  const unsigned char sessions = 1;  // This server gives it to a client that comes again.
   SSL_CTX_set_session_id_context(context, &sessions, sizeof sessions);
   SSL_CTX_set_mode(context, SSL_MODE_AUTO_RETRY);
   SSL_CTX_set_verify(context, SSL_VERIFY_PEER, [](int, X509_STORE_CTX*) { return 1; });
@@ -275,7 +275,7 @@ void ApiServerStandIn::serve(void* stream) {
 
 namespace {
 
-/// As much as there is. False: it has ended.
+/// This reads as much as there is. False means that it has ended.
 bool read_some(BIO* stream, std::string& into) {
   std::array<char, 4096> bytes{};
   const int count = BIO_read(stream, bytes.data(), static_cast<int>(bytes.size()));
@@ -343,7 +343,7 @@ bool ApiServerStandIn::serve_one(void* stream) {
   return mischief.kind != Mischief::Kind::Cut;
 }
 
-/// With status 200 it is no mischief, or one after the call was taken.
+/// It is no mischief with status 200, or one after the call was taken.
 Mischief ApiServerStandIn::mischief_for(const HeardCall& call) {
   for (auto at = mischief_.begin(); at != mischief_.end(); ++at) {
     const bool fits = (at->method.empty() || at->method == call.method) &&
@@ -374,7 +374,7 @@ ApiServerStandIn::Reply ApiServerStandIn::obey(const HeardCall& call) {
   return {404, failure(404, "the server could not find the requested resource"), {}};
 }
 
-/// What it was asked is done, also where the answer has no such form.
+/// The server does what it was asked, also where the answer has no such form.
 ApiServerStandIn::Reply ApiServerStandIn::as_accepted(Reply reply, const HeardCall& call) {
   if (reply.status >= 300 || call.accept.find("as=PartialObjectMetadataList") == std::string::npos)
     return reply;

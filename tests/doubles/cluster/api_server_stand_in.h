@@ -23,17 +23,17 @@ struct HeardCall {
   std::string authorization;
   std::string content_type;
   std::string accept;
-  std::string client;  ///< of its certificate; empty: it has none
+  std::string client;  ///< This is of its certificate; it is empty where it has none.
   nlohmann::json body;
 };
 
-/// What is done in place of the answer that would be right.
+/// This is done in place of the answer that would be right.
 struct Mischief {
   enum class Kind { Answer, DoAndLose, DoAndBeLate, Cut };
   Kind kind = Kind::Answer;  ///< DoAnd: it takes what it was asked, and nobody hears of it in time
   int status = 500;
   std::string header = {};
-  std::string method = {};  ///< of those alone; empty: any
+  std::string method = {};  ///< This is for those alone; empty means any.
   std::string path_has = {};
   int times = 1;
 };
@@ -41,7 +41,7 @@ struct Mischief {
 /// Thread safe. On the loopback address.
 class ApiServerStandIn {
  public:
-  /// Of a node "n1". `port`: of one that was there before; 0: any.
+  /// This is of a node "n1". `port` is that of one that was there before; 0 means any.
   explicit ApiServerStandIn(int port = 0);
   ~ApiServerStandIn();
 
@@ -55,7 +55,7 @@ class ApiServerStandIn {
   };
   /// Signed by the same.
   Identity identity_of(const std::string& name) const;
-  /// Of a kubeconfig with that token.
+  /// This is of a kubeconfig with that token.
   std::string kubeconfig(const std::string& token) const;
 
   void add_pod(const std::string& space, const std::string& name, const std::string& uid,
@@ -63,7 +63,7 @@ class ApiServerStandIn {
   void remove_pod(const std::string& uid);
   void do_instead(const Mischief& mischief);
   void forget_mischief();
-  /// Those that wait are answered.
+  /// The server answers those that wait.
   void release();
 
   std::vector<HeardCall> heard() const;
@@ -73,7 +73,7 @@ class ApiServerStandIn {
   std::vector<nlohmann::json> events() const;
   /// A pod's annotation; empty: none.
   std::string annotation(const std::string& uid, const std::string& key) const;
-  /// Whether `holds` within a minute; asked whenever something was heard, and now and then.
+  /// This tells whether `holds` within a minute; it is asked whenever something was heard, and now and then.
   bool wait(const std::function<bool()>& holds);
 
  private:

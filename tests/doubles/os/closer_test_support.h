@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What was given to closers (ground/os/closer.h) is closed, for tests that count descriptors.
+/// Memory that was given to closers (ground/os/closer.h) is closed here, for tests that count descriptors.
 #pragma once
 
 #include <algorithm>

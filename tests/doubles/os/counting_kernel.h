@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// For tests: Linux itself, and how much of processes' descriptors was looked at.
+/// Tests use this: Linux itself, and how much of processes' descriptors was looked at.
 #pragma once
 
 #include <string>

@@ -296,7 +296,7 @@ Result<std::string> FakeKernel::read_file(const std::string& path) {
   return no_such("open " + path);
 }
 
-/// What a stat says, where nothing else was set.
+/// A stat says this, where nothing else was set.
 std::optional<std::string> FakeKernel::status_locked(const std::string& path) const {
   if (!path.starts_with("/proc/") || !path.ends_with("/status")) return std::nullopt;
   const auto found = files_.find(path.substr(0, path.size() - 2));

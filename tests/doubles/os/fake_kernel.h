@@ -18,7 +18,7 @@ struct FakeDevice {
   std::function<Result<Fd>(int flags)> open;
   std::function<Result<std::size_t>(const Fd& fd, std::span<std::byte> into)> read;
   std::function<Status(const Fd& fd, unsigned long request, void* argument)> ioctl;
-  std::function<void(Fd fd)> close;  ///< by default it closes at once
+  std::function<void(Fd fd)> close;  ///< It closes at once by default.
 };
 
 /// Feeds a device whose reads give one whole record each, as /dev/kmsg does.
@@ -75,14 +75,14 @@ class FakeKernel final : public Kernel {
   void exit_process(pid_t pid, ExitStatus status);
   /// pidfd_getfd fails with this from now on; none: it works again.
   void refuse_pidfd_getfd(std::optional<Error> error);
-  /// What spawn does; the default starts a process that runs until it is told to exit or is killed by
+  /// A spawn does this; the default starts a process that runs until it is told to exit or is killed by
   /// SIGKILL.
   void on_spawn(std::function<Result<pid_t>(const SpawnRequest&)> handler);
 
   /// Called before each look at what a descriptor is.
   void on_link_read(std::function<void()> handler);
 
-  // What happened.
+  // The fake notes here what happened.
   std::vector<SpawnRequest> spawned() const;
   std::vector<SentSignal> signals() const;
   /// How often `path` was opened.

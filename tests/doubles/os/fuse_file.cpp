@@ -36,12 +36,12 @@ FuseFile::FuseFile(std::function<bool(const fuse_in_header&)> swallow)
       connection_(::open("/dev/fuse", O_RDWR | O_CLOEXEC)) {
   if (!connection_) return;
   server_ = std::thread([this] { serve(); });
-  // In a mount namespace of its own, which goes with this thread: the file stays.
+  // This happens in a mount namespace of its own, which goes with this thread: the file stays.
   std::thread([this] { file_ = open_file(); }).join();
   directory_.remove();  // nobody else has anything mounted there
 }
 
-/// While somebody answers the file is closed; whoever waits then is let go by the connection's end.
+/// The file is closed while somebody answers; whoever waits then is let go by the connection's end.
 FuseFile::~FuseFile() {
   file_.reset();
   is_over_ = true;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/// For tests: one file of a file system in user space (FUSE), as any user can have it. Counts what it is
-/// asked, and leaves unanswered what it is told to. Whoever waits for it is let go when its process ends, or
-/// it does.
+/// Tests use this: one file of a file system in user space (FUSE), as any user can have it. It counts what it
+/// is asked, and leaves unanswered what it is told to. Whoever waits for it is let go when its process ends,
+/// or it does.
 #pragma once
 
 #include <linux/fuse.h>
@@ -29,7 +29,7 @@ class FuseFile {
   const Fd& file() const { return file_; }
   void close_file() { file_.reset(); }
   int connection() const { return connection_.get(); }
-  /// Of how many questions Linux has asked since the last call.
+  /// Linux has asked this many questions since the last call.
   int questions() { return questions_.exchange(0); }
 
  private:

@@ -28,7 +28,7 @@ struct Loopback {
     EXPECT_EQ(::listen(listener.get(), 8), 0);
     EXPECT_EQ(::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
   }
-  /// With a receive buffer of so many bytes; 0: as it comes.
+  /// The receive buffer has so many bytes; 0 leaves it as it comes.
   Fd connect_client(int receive_bytes = 0) const {
     Fd client(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     if (receive_bytes > 0)
@@ -38,7 +38,7 @@ struct Loopback {
   }
   Fd accept_client() const { return Fd(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC)); }
 
-  /// From now on its last close() lasts for an hour, or until its client, of less than 32 KiB of receive
+  /// Its last close() lasts for an hour from now on, or until its client, of less than 32 KiB of receive
   /// buffer, has read all: so many bytes.
   static std::size_t make_linger(const Fd& connection) {
     const int least = 1;  // Linux gives more
@@ -62,14 +62,14 @@ struct Loopback {
     made.sent = make_linger(made.connection);
     return made;
   }
-  /// Until the connection is closed at the other end.
+  /// This waits until the connection is closed at the other end.
   static std::size_t read_to_end(const Fd& from) {
     std::size_t all = 0;
     for (std::string got = " "; !got.empty(); all += got.size()) got = read_all(from, std::size_t{64} << 10);
     return all;
   }
 
-  /// Up to so many bytes; fewer where the connection ends before.
+  /// This reads up to so many bytes; it reads fewer where the connection ends before.
   static std::string read_all(const Fd& from, std::size_t bytes) {
     std::string all(bytes, '\0');
     std::size_t at = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// For tests: the keeper of rights of an os::Broker.
+/// Tests use this: the keeper of rights of an os::Broker.
 #include <string>
 #include <vector>
 

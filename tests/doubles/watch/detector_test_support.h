@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What the detectors' tests share: a loop that runs until something was seen, and a scripted UVM tools node.
+/// The detectors' tests share this: a loop that runs until something was seen, and a scripted UVM tools node.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ class DetectorTest : public testing::Test {
   EndCallback note_end() {
     return [this](const Error& error) { ends_.push_back(error); };
   }
-  /// For a detector, as a Watcher has it; of what is called back, the faults and gaps are noted.
+  /// This stands for a Watcher before a detector; it notes the faults and gaps that are called back.
   Workplace workplace() { return workplace(kernel_); }
   Workplace workplace(os::Kernel& kernel) {
     return {.loop = *loop_,
@@ -117,7 +117,7 @@ class FakeUvmTools {
     info.timestamp_ns = static_cast<std::uint64_t>(to_ns(when));
     post(abi::UvmEvent::of(info));
   }
-  /// Which place of the queue the reader stands at.
+  /// The reader stands at this place of the queue.
   std::uint32_t get_index() const { return std::atomic_ref(control()->get_ahead).load(); }
   /// A control structure of another kind has something else here.
   void corrupt_put_index() {
@@ -129,7 +129,7 @@ class FakeUvmTools {
   int trackers = 0;                 ///< queues that were made
   bool knows_v1 = true;             ///< whether the first layout's queue can be made
   bool knows_v2 = false;            ///< whether the second layout's can
-  std::size_t entry_bytes_v1 = 64;  ///< as this driver has it
+  std::size_t entry_bytes_v1 = 64;  ///< This driver has it so.
   std::size_t entry_bytes_v2 = 72;
   std::uint32_t threshold = 0;    ///< the last one set
   std::uint64_t enabled = 0;      ///< the last mask of events

@@ -31,7 +31,7 @@ class FakeIsolation {
              "type=UVM_FAULT_TYPE_INVALID_PDE client=3 class=no_range outcome=" +
              outcome + " us=5 command=rogue");
   }
-  /// What it had is overwritten.
+  /// The file's contents are overwritten.
   void forget() { text_.clear(); }
   /// It cannot be read any more.
   void break_off() {
@@ -40,7 +40,7 @@ class FakeIsolation {
   }
 
  private:
-  /// In pieces, as procfs does; the end of one descriptor is the start of the next with its number.
+  /// This reads in pieces, like procfs; the end of one descriptor is the start of the next with its number.
   Result<std::size_t> read(const os::Fd& fd, std::span<std::byte> into) {
     std::size_t& at = read_[fd.get()];
     const std::size_t size = std::min({into.size(), text_.size() - at, std::size_t{100}});
