@@ -67,7 +67,7 @@ TEST_F(SpareEvents, TimesOfADomainThatHasDiedAreThoseOfTheCalls) {
   // Whoever waits for an event alone may have other work under way, as far as is known here.
   EXPECT_EQ(program->tell("event drain 0"), CUDA_SUCCESS);
   end_domain("a");
-  EXPECT_EQ(program->tell("step"), CUDA_SUCCESS) << page.reason();
+  EXPECT_EQ(program->tell("wait"), CUDA_SUCCESS) << page.reason();
   EXPECT_EQ(page->flips.load(), 1U);
   expect_right(*program, "0 1");
   record(*program, 2);

@@ -48,6 +48,7 @@ CUresult Guard::ask_about_captures(CUcontext context) {
   if (within.result() != CUDA_SUCCESS) return within.result();
   CUdeviceptr asked = 0;
   const CUresult result = driver_->cuMemAlloc(&asked, 1);
+  if (result == CUDA_ERROR_OUT_OF_MEMORY) return CUDA_SUCCESS;  // nothing forbids it
   return result == CUDA_SUCCESS ? driver_->cuMemFree(asked) : result;
 }
 
