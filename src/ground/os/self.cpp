@@ -320,7 +320,10 @@ Status start_detached_thread(const std::string& name, std::function<void()> run)
 
 void run_in_children(void (*action)()) { ::pthread_atfork(nullptr, nullptr, action); }
 
-void run_at_exit(void (*action)()) { std::atexit(action); }
+/// A library whose objects are never destroyed has no atexit() (program/guard/preload/never_destroyed.cpp).
+void run_at_exit(void (*action)()) {
+  ::on_exit([](int, void* given) { reinterpret_cast<void (*)()>(given)(); }, reinterpret_cast<void*>(action));
+}
 
 // --- scheduling
 
