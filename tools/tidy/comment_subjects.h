@@ -13,7 +13,7 @@
 namespace firebreak::tidy {
 
 /// Largest share of all comments that may begin so. It is today's share, and only ever becomes smaller.
-inline constexpr std::size_t comments_without_subject_percent_max = 32;
+inline constexpr std::size_t comments_without_subject_percent_max = 12;
 
 /// One comment: consecutive lines of `//` that start in the same column, or what stands behind code on one
 /// line.
