@@ -33,7 +33,13 @@ for domain in a b; do
   mkdir -p "/run/firebreak/$domain"
   mount --bind "$folder/d/$domain/pipe" "/run/firebreak/$domain"
 done
+mkdir -p /run/firebreak/build
+mount --rbind "$build" /run/firebreak/build
 mount -t tmpfs -o mode=1777 none /tmp
+if [ ! -d "$build" ]; then # it lies in /tmp
+  mkdir -p "$build"
+  mount --rbind /run/firebreak/build "$build"
+fi
 for domain in a b; do
   mkdir -p "$folder/d/$domain/pipe"
   mount --bind "/run/firebreak/$domain" "$folder/d/$domain/pipe"

@@ -5,6 +5,15 @@
 #include "program/virtual/process.h"
 
 namespace firebreak::virtual_driver {
+namespace {
+
+/// Of the machine's processes only those with the same pipe say the same. A name has room for so much of it.
+std::string claim_on(const std::string& pipe) {
+  constexpr std::size_t longest = 88;
+  return "firebreak-dumps-" + pipe.substr(pipe.size() > longest ? pipe.size() - longest : 0);
+}
+
+}  // namespace
 
 /// Whoever was started by the program has its environment. Two dumps in one pipe nobody could read, so the
 /// first process that comes to CUDA has the pipes. Another one writes no dumps, and is lost where its domain
@@ -13,7 +22,7 @@ void VirtualProcess::claim_dumps() {
   if (settings_.dumps[0].empty()) return;
   bool are_ours = true;
   for (const std::string& path : settings_.dumps) {
-    auto claim = os::claim_name("firebreak-dumps-" + path.substr(path.rfind('/') + 1));
+    auto claim = os::claim_name(claim_on(path));
     are_ours = are_ours && os::is_fifo_of(path, began_as_.user) &&
                (claim || claim.error().code != ErrorCode::Unavailable);
     if (claim) claims_.push_back(std::move(*claim));
