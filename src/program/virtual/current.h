@@ -66,15 +66,16 @@ inline void forget_current(const Instance& instance) {
   there_in(instance).context = 0;
 }
 
-/// The instance's own context is current on this thread while this lives, and nothing is after it.
-class PrimaryScope {
+/// That context of the instance, or its own one, is current on this thread while this lives, and nothing is
+/// after it.
+class ContextScope {
  public:
-  explicit PrimaryScope(const Instance& instance)
-      : instance_(instance),
-        is_current_(instance.driver().cuCtxSetCurrent(instance.primary()) == CUDA_SUCCESS) {}
-  PrimaryScope(const PrimaryScope&) = delete;
-  PrimaryScope& operator=(const PrimaryScope&) = delete;
-  ~PrimaryScope() { forget_current(instance_); }
+  explicit ContextScope(const Instance& instance) : ContextScope(instance, instance.primary()) {}
+  ContextScope(const Instance& instance, CUcontext context)
+      : instance_(instance), is_current_(instance.driver().cuCtxSetCurrent(context) == CUDA_SUCCESS) {}
+  ContextScope(const ContextScope&) = delete;
+  ContextScope& operator=(const ContextScope&) = delete;
+  ~ContextScope() { forget_current(instance_); }
   bool is_current() const { return is_current_; }
 
  private:

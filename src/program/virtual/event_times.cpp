@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "ground/base/clock.h"
+#include "program/virtual/current.h"
 
 namespace firebreak::virtual_driver {
 namespace {
@@ -38,7 +39,8 @@ void EventTimes::prepare(const Instance& instance, CUcontext context) {
   if (mark.event != nullptr && mark.context == context) return;
   const cuda::Backend& driver = instance.driver();
   Mark made{.context = context};
-  if (driver.cuCtxSetCurrent(context) != CUDA_SUCCESS) return;
+  const ContextScope scope(instance, context);
+  if (!scope.is_current()) return;
   if (driver.cuStreamCreate(&made.stream, CU_STREAM_NON_BLOCKING) != CUDA_SUCCESS) return;
   if (driver.cuEventCreate(&made.event, CU_EVENT_DEFAULT) == CUDA_SUCCESS) mark = made;
 }
@@ -47,7 +49,9 @@ void EventTimes::put_mark(const Instance& instance) {
   const std::lock_guard lock(mutex_);
   Mark& mark = marks_[instance.slot()];
   mark.put_ns = 0;
-  if (mark.event == nullptr || instance.driver().cuCtxSetCurrent(mark.context) != CUDA_SUCCESS) return;
+  if (mark.event == nullptr) return;
+  const ContextScope scope(instance, mark.context);
+  if (!scope.is_current()) return;
   const std::int64_t called_ns = now_ns();
   if (instance.driver().cuEventRecord(mark.event, mark.stream) == CUDA_SUCCESS) mark.put_ns = called_ns;
 }
@@ -75,7 +79,8 @@ void EventTimes::keep(Objects& objects, const Instance& left) {
   const Mark& mark = marks_[left.slot()];
   if (mark.put_ns == 0) return;
   const cuda::Backend& driver = left.driver();
-  if (driver.cuCtxSetCurrent(mark.context) != CUDA_SUCCESS) return;
+  const ContextScope scope(left, mark.context);
+  if (!scope.is_current()) return;
   const std::vector<Found> found = find_all(objects, left, mark.event);
   std::vector<TimedEvent> events;
   for (std::size_t i = 0; i < found.size(); ++i) {
@@ -113,7 +118,8 @@ void EventTimes::forget(Slot slot) {
 }
 
 void EventTimes::note_call(Object* event) {
-  if (event != nullptr) event->time.called_ns.store(now_ns(), std::memory_order_relaxed);
+  if (event != nullptr && event->time.is_measured.load(std::memory_order_relaxed))
+    event->time.called_ns.store(now_ns(), std::memory_order_relaxed);
 }
 
 /// When it was recorded last. What the driver would answer of an event that was not recorded.

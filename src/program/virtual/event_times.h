@@ -24,11 +24,14 @@ struct TimedEvent {
 /// was put at that time. No event was recorded before the program asked for it.
 std::vector<std::int64_t> times_of(const std::vector<TimedEvent>& events, std::int64_t mark_ns);
 
-/// Thread safe. Nobody calls the driver while an instance is left.
+/// Thread safe. Nobody calls the driver while an instance is left. Whoever lets this do something in an
+/// instance has no context current there afterwards.
 class EventTimes {
  public:
   /// The program has an event that measures time.
   void begin() { is_any_.store(true, std::memory_order_relaxed); }
+  /// True once it has one.
+  bool is_any() const { return is_any_.load(std::memory_order_relaxed); }
 
   /// In the background: that instance gets what its mark needs, where the program measures time at all.
   void prepare(const Instance& instance, CUcontext context);

@@ -30,7 +30,7 @@ namespace {
 template <class Record>
 CUresult record(const OwnCall& call, CUevent event, CUstream stream, const Record& record_one) {
   return call.all.call([&](const Turn& turn) {
-    if (!call.all.graphs().are_captures_under_way())
+    if (call.all.event_times().is_any() && !call.all.graphs().are_captures_under_way())
       EventTimes::note_call(turn.objects.find(Family::Event, number_of(event)));
     const auto act = [&] {
       return record_one(turn.driver, turn.objects.translate(event, turn.slot),

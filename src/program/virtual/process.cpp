@@ -256,7 +256,7 @@ std::optional<std::uint64_t> VirtualProcess::free_on_gpu() const {
   const Instance& asked = active();
   std::size_t free_bytes = 0;
   std::size_t total_bytes = 0;
-  const PrimaryScope scope(asked);
+  const ContextScope scope(asked);
   const bool is_known =
       scope.is_current() && asked.driver().cuMemGetInfo_v2(&free_bytes, &total_bytes) == CUDA_SUCCESS;
   return is_known ? std::optional<std::uint64_t>(free_bytes) : std::nullopt;
@@ -447,10 +447,7 @@ bool VirtualProcess::is_ready_to_flip(Why why, const Instance& from, Nanoseconds
   }
   note_part(abi::MovePart::Spare);
   const auto queued = all_queued();
-  if (why == Why::Asked) {
-    event_times_.put_mark(from);
-    forget_current(from);
-  }
+  if (why == Why::Asked) event_times_.put_mark(from);
   const Waited waited = why == Why::Asked ? synchronize(from, longest) : Waited::Failed;
   if (waited == Waited::TooLong) {
     try_later();
@@ -460,7 +457,6 @@ bool VirtualProcess::is_ready_to_flip(Why why, const Instance& from, Nanoseconds
   if (waited == Waited::AllDone) {
     end_all(queued);
     event_times_.keep(objects_, from);
-    forget_current(from);
     const std::string wrong = copy_variables(from, to);
     note_part(abi::MovePart::Variables);
     if (wrong.empty()) return true;
@@ -511,7 +507,6 @@ bool VirtualProcess::flip(Why why, std::uint32_t from, Nanoseconds longest) {
     objects_.flipped();
     mappings_.flipped();
     event_times_.moved_to(*next);
-    forget_current(*next);
     if (settings_.moved != nullptr) settings_.moved();
     note_part(abi::MovePart::Ranges);
     if (page_ != nullptr) page_->flips.fetch_add(1);
@@ -670,7 +665,6 @@ void VirtualProcess::prepare_move() {
 
 void VirtualProcess::prepare_times_in(const Instance& instance) {
   event_times_.prepare(instance, only_context(instance));
-  forget_current(instance);
 }
 
 /// The spare lives, and has what the program has made since.

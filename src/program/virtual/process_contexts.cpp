@@ -97,23 +97,23 @@ void destroy_all(const Instance& instance, const std::vector<Object*>& objects) 
 /// The instance keeps its context, and everything that the program has left in it goes.
 void VirtualProcess::end_primary(const Turn& turn) {
   const std::uintptr_t seen = primary_seen_.exchange(0);
-  turn.driver.cuCtxSetCurrent(turn.instance.primary());
-  (void)turn.driver.cuCtxSynchronize();
   std::vector<Object*> left;
-  for (const Family family : {Family::GraphExec, Family::Stream, Family::Event, Family::Module}) {
-    objects_.for_each(family, [&](Object& each) {
-      if (each.origin.context == seen) left.push_back(&each);
-    });
+  {
+    const ContextScope scope(turn.instance);
+    (void)turn.driver.cuCtxSynchronize();
+    for (const Family family : {Family::GraphExec, Family::Stream, Family::Event, Family::Module}) {
+      objects_.for_each(family, [&](Object& each) {
+        if (each.origin.context == seen) left.push_back(&each);
+      });
+    }
+    if (Object* const known = objects_.find(Family::Context, seen); known != nullptr) objects_.remove(*known);
+    destroy_all(turn.instance, left);
+    memory_.free_all_of(seen, turn.instance);
   }
-  if (Object* const known = objects_.find(Family::Context, seen); known != nullptr) objects_.remove(*known);
-  destroy_all(turn.instance, left);
-  memory_.free_all_of(seen, turn.instance);
-  forget_current(turn.instance);
   const Instance* const other = receiver();
   if (other == nullptr) return;
-  other->driver().cuCtxSetCurrent(other->primary());
+  const ContextScope scope(*other);
   destroy_all(*other, left);
-  forget_current(*other);
 }
 
 bool VirtualProcess::has_context(CUcontext context) {

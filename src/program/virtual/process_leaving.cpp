@@ -29,7 +29,7 @@ Nanoseconds VirtualProcess::patience_at_gate(const Instance& from) {
   const auto begun = std::chrono::steady_clock::now();
   Nanoseconds took{0};
   bool is_idle = false;
-  const PrimaryScope scope(from);
+  const ContextScope scope(from);
   while (!is_idle && took < longest_open && !program_ends_.load()) {
     (void)graphs_.between_captures([&] { is_idle = are_streams_idle(from); });
     if (!is_idle) std::this_thread::sleep_for(look_again);

@@ -80,7 +80,6 @@ std::string VirtualProcess::become_still() {
   }
   const auto queued = all_queued();
   event_times_.put_mark(active());
-  forget_current(active());
   const Waited waited = synchronize(active(), settings_.longest_wait);
   if (waited != Waited::AllDone) {
     gate_.open();
@@ -142,13 +141,13 @@ std::string VirtualProcess::leave_gpu(RestLevel wanted) {
 
 std::string VirtualProcess::save(const Instance& from, RestLevel wanted, AtRest& kept) {
   {
-    const PrimaryScope scope(from);
+    const ContextScope scope(from);
     later_frees_.take_up(memory_, from, true);
-    event_times_.keep(objects_, from);
   }
+  event_times_.keep(objects_, from);
   if (!save_variables(from, &kept.variables)) return "variables of its code could not be copied";
   if (wanted == RestLevel::WithoutMemory) return save_memory(from, kept);
-  const PrimaryScope scope(from);
+  const ContextScope scope(from);
   CUresult done = memory_.make_all_movable(from);
   if (done == CUDA_SUCCESS) done = mappings_.make_all_movable(from);
   return done == CUDA_SUCCESS ? "" : said("its memory cannot be kept", done);
@@ -158,7 +157,7 @@ std::string VirtualProcess::save_memory(const Instance& from, AtRest& kept) {
   std::vector<WindowMemory::Range> ranges = memory_.blocks();
   CUresult done = CUDA_SUCCESS;
   {
-    const PrimaryScope scope(from);
+    const ContextScope scope(from);
     done = mappings_.show(from, &ranges);
   }
   std::vector<rest::GpuRange> places;
@@ -177,7 +176,7 @@ std::string VirtualProcess::save_memory(const Instance& from, AtRest& kept) {
   }
   if (done == CUDA_ERROR_OUT_OF_MEMORY && why.empty()) why = "the host has not enough memory for its content";
   if (done != CUDA_SUCCESS && why.empty()) why = said("its memory could not be copied", done);
-  const PrimaryScope scope(from);
+  const ContextScope scope(from);
   mappings_.hide(from, !why.empty());
   return why;
 }
@@ -267,7 +266,7 @@ std::string VirtualProcess::fill(const Instance& to) {
 CUresult VirtualProcess::fill_memory(const Instance& to) {
   CUresult done = CUDA_SUCCESS;
   {
-    const PrimaryScope scope(to);
+    const ContextScope scope(to);
     done = memory_.make_again(to);
     if (done == CUDA_SUCCESS) done = mappings_.make_again(to);
     std::vector<WindowMemory::Range> shown;
@@ -277,7 +276,7 @@ CUresult VirtualProcess::fill_memory(const Instance& to) {
   if (done == CUDA_SUCCESS)
     done = rest::copy_all({to.driver(), to.primary(), start_thread, program_ends_}, *at_rest_->content,
                           rest::Direction::ToGpu);
-  const PrimaryScope scope(to);
+  const ContextScope scope(to);
   mappings_.hide(to, done == CUDA_SUCCESS);
   return done;
 }
@@ -288,7 +287,6 @@ void VirtualProcess::go_on_in(const Instance& to) {
   objects_.flipped();
   mappings_.flipped();
   event_times_.moved_to(to);
-  forget_current(to);
   if (settings_.moved != nullptr) settings_.moved();
   next_spare_ = {};
   before_next_spare_ = Nanoseconds(0);

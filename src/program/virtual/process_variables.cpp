@@ -205,7 +205,7 @@ void VirtualProcess::make_room_for_variables() {
   taken_.for_each([&](const TakenVariable& each) { sizes_bytes.push_back(each.size_bytes); });
   const std::size_t wanted_bytes = room_bytes_of(sizes_bytes);
   if (wanted_bytes <= room_.size_bytes || wanted_bytes > room_bytes_max) return;
-  active().driver().cuCtxSetCurrent(only_context(active()));
+  const ContextScope scope(active(), only_context(active()));
   if (room_.size_bytes != 0) memory_.free(room_.begin, active());
   room_ = {};
   CUdeviceptr begin = 0;
@@ -216,7 +216,6 @@ void VirtualProcess::make_room_for_variables() {
     else
       memory_.free(begin, active());
   }
-  forget_current(active());
 }
 
 // ---- Variables whose address the program has ----
@@ -297,7 +296,7 @@ bool VirtualProcess::bring_taken(const Instance& instance) {
 bool VirtualProcess::write_taken(const Instance& instance) {
   if (!taken_.any()) return true;
   bool whole = true;
-  instance.driver().cuCtxSetCurrent(only_context(instance));
+  const ContextScope scope(instance, only_context(instance));
   taken_.for_each([&](const TakenVariable& each) {
     const CUdeviceptr begin = each.in[instance.slot()].load();
     for (const TakenVariables::Run& run : taken_.written_to(each)) {
@@ -306,7 +305,6 @@ bool VirtualProcess::write_taken(const Instance& instance) {
       whole = whole && written == CUDA_SUCCESS;
     }
   });
-  forget_current(instance);
   return whole;
 }
 
