@@ -14,19 +14,6 @@
 namespace firebreak::os {
 namespace {
 
-/// The files that a program's name may mean, in the order of PATH.
-std::vector<std::string> candidates_of(const std::string& program) {
-  if (program.find('/') != std::string::npos) return {program};
-  std::vector<std::string> all;
-  const std::string path = environment_variable("PATH").value_or("/usr/local/bin:/usr/bin:/bin");
-  for (std::size_t begin = 0; begin <= path.size();) {
-    const std::size_t end = std::min(path.find(':', begin), path.size());
-    all.push_back((end == begin ? "." : path.substr(begin, end - begin)) + "/" + program);
-    begin = end + 1;
-  }
-  return all;
-}
-
 std::vector<char*> pointers_to(const std::vector<std::string>& words) {
   std::vector<char*> pointers;
   for (const std::string& word : words) pointers.push_back(const_cast<char*>(word.c_str()));
@@ -39,7 +26,7 @@ std::vector<char*> pointers_to(const std::vector<std::string>& words) {
 Result<std::string> program_file(const std::string& program) {
   if (auto found = find_program(program)) return std::move(*found);
   const bool has_folder = program.find('/') != std::string::npos;
-  for (const std::string& candidate : candidates_of(program)) {
+  for (const std::string& candidate : files_called(program)) {
     struct stat info {};
     if (::stat(candidate.c_str(), &info) != 0) {
       if (has_folder && errno != ENOENT && errno != ENOTDIR) return fail_errno("start " + program, errno);

@@ -19,13 +19,11 @@ std::string own_name_of_library(const void* address) {
   std::memcpy(&header, image, sizeof header);
   if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return {};
   const std::span segments(reinterpret_cast<const ElfW(Phdr)*>(image + header.e_phoff), header.e_phnum);
+  // A program that lies where it was linked to has addresses in place of distances.
+  const std::uintptr_t base = header.e_type == ET_EXEC ? 0 : reinterpret_cast<std::uintptr_t>(image);
   const ElfW(Dyn)* entry = nullptr;
   for (const ElfW(Phdr) & each : segments) {
-    // A program that lies where it was linked to has addresses in place of distances.
-    const bool is_address = header.e_type == ET_EXEC;
-    if (each.p_type == PT_DYNAMIC)
-      entry = reinterpret_cast<const ElfW(Dyn)*>(
-          is_address ? each.p_vaddr : reinterpret_cast<std::uintptr_t>(image) + each.p_vaddr);
+    if (each.p_type == PT_DYNAMIC) entry = reinterpret_cast<const ElfW(Dyn)*>(base + each.p_vaddr);
   }
   std::uintptr_t texts = 0;
   std::uint64_t at = 0;

@@ -89,20 +89,22 @@ EnvironmentScope::~EnvironmentScope() {
   }
 }
 
-std::optional<std::string> find_program(const std::string& program) {
-  if (program.empty()) return std::nullopt;
-  if (program.find('/') != std::string::npos) {
-    return executable_file(program) ? std::optional(program) : std::nullopt;
-  }
+std::vector<std::string> files_called(const std::string& program) {
+  if (program.find('/') != std::string::npos) return {program};
+  std::vector<std::string> all;
   const std::string path = environment_variable("PATH").value_or("/usr/local/bin:/usr/bin:/bin");
-  std::size_t begin = 0;
-  while (begin <= path.size()) {
+  for (std::size_t begin = 0; begin <= path.size();) {
     const std::size_t end = std::min(path.find(':', begin), path.size());
-    const std::string folder = path.substr(begin, end - begin);
-    const std::string candidate = (folder.empty() ? "." : folder) + "/" + program;
-    if (executable_file(candidate)) return candidate;
+    all.push_back((end == begin ? "." : path.substr(begin, end - begin)) + "/" + program);
     begin = end + 1;
   }
+  return all;
+}
+
+std::optional<std::string> find_program(const std::string& program) {
+  if (program.empty()) return std::nullopt;
+  for (std::string& candidate : files_called(program))
+    if (executable_file(candidate)) return std::move(candidate);
   return std::nullopt;
 }
 

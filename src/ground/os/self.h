@@ -48,6 +48,9 @@ class EnvironmentScope {
   std::vector<std::pair<std::string, std::optional<std::string>>> before_;
 };
 
+/// The files that a program's name may mean, in the order of PATH; one with a slash means itself alone.
+std::vector<std::string> files_called(const std::string& program);
+
 /// Returns where PATH finds an executable `program`; a name with a slash is only checked. Empty when there is
 /// none.
 std::optional<std::string> find_program(const std::string& program);
