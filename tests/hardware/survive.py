@@ -114,11 +114,7 @@ def main():
             said = output.read().splitlines()
             print("\n".join(said), flush=True)
         finally:
-            stage.agent.terminate()
-            try:
-                stage.agent.wait(20)
-            except subprocess.TimeoutExpired:
-                stage.agent.kill()
+            stage.end()
     lived = sum(row["lived"] for row in rows)
     wrong = sum(not row["status_was_right"] for row in rows)
     print(f"lived through {lived} of {len(rows)} faults; status was wrong about {wrong}")

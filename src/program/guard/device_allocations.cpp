@@ -118,9 +118,10 @@ CUresult Guard::allocate(abi::GuardFunction function, CUdeviceptr* pointer, std:
     // What was freed while streams were captured comes back between two captures.
     for (int looks = 0; result == CUDA_ERROR_OUT_OF_MEMORY && !leaving_.empty() && looks < looks_max;
          ++looks) {
-      const bool let_go = wait_and_let_go();
-      if (let_go) result = allocate_ours(size_bytes, context, &allocation, &address);
-      if (let_go) break;
+      if (wait_and_let_go()) {
+        result = allocate_ours(size_bytes, context, &allocation, &address);
+        break;
+      }
       lock.unlock();
       std::this_thread::sleep_for(look_again);
       lock.lock();
