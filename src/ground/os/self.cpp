@@ -108,14 +108,6 @@ std::optional<std::string> find_program(const std::string& program) {
   return std::nullopt;
 }
 
-Status become_program(const std::vector<std::string>& command) {
-  std::vector<char*> arguments;
-  for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
-  arguments.push_back(nullptr);
-  ::execvp(arguments.front(), arguments.data());
-  return fail_errno("start " + command.front(), errno);
-}
-
 void forget_signal_handler(int signal) { ::signal(signal, SIG_DFL); }
 
 bool is_terminal(int number) { return ::isatty(number) == 1; }

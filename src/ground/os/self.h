@@ -55,9 +55,6 @@ std::vector<std::string> files_called(const std::string& program);
 /// none.
 std::optional<std::string> find_program(const std::string& program);
 
-/// Turns this process into another program (looked up in PATH); returns only where that failed.
-Status become_program(const std::vector<std::string>& command);
-
 /// exit(): also runs what libraries left to be done at the end. For faults on purpose alone.
 [[noreturn]] void leave_process(int status);
 

@@ -12,7 +12,6 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
-#include <termios.h>
 #include <unistd.h>
 #include <algorithm>
 #include <array>
@@ -500,71 +499,5 @@ Status write_byte(const Fd& input, char byte) {
 }
 
 void end_sending(const Socket& socket) { ::shutdown(socket.fd().get(), SHUT_WR); }
-
-// --- relay channel
-
-namespace {
-
-Status make_non_blocking(const Fd& fd) {
-  const int flags = ::fcntl(fd.get(), F_GETFL);
-  if (flags >= 0 && ::fcntl(fd.get(), F_SETFL, flags | O_NONBLOCK) == 0) return {};
-  return fail_errno("set a descriptor's flags", errno);
-}
-
-/// Keeps the terminal from doing to a text what `number` does to it itself when it gets there.
-void leave_bytes_as_they_are(int number, const Fd& terminal) {
-  termios settings{};
-  if (::tcgetattr(number, &settings) == 0) {
-    settings.c_oflag &= ~static_cast<tcflag_t>(OPOST);
-    (void)::tcsetattr(terminal.get(), TCSANOW, &settings);
-  }
-  winsize size{};
-  if (::ioctl(number, TIOCGWINSZ, &size) == 0) (void)::ioctl(terminal.get(), TIOCSWINSZ, &size);
-}
-
-Result<RelayChannel> terminal_like(int number) {
-  RelayChannel channel;
-  channel.ours = Fd(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC));
-  std::array<char, 64> name{};
-  if (!channel.ours || ::grantpt(channel.ours.get()) != 0 || ::unlockpt(channel.ours.get()) != 0 ||
-      ::ptsname_r(channel.ours.get(), name.data(), name.size()) != 0) {
-    return fail_errno("make a terminal", errno);
-  }
-  channel.theirs = Fd(::open(name.data(), O_RDWR | O_NOCTTY | O_CLOEXEC));
-  if (!channel.theirs) return fail_errno("open a terminal", errno);
-  leave_bytes_as_they_are(number, channel.theirs);
-  return channel;
-}
-
-Result<RelayChannel> pipe_channel() {
-  auto pipe = make_pipe();
-  if (!pipe) return propagate(pipe);
-  return RelayChannel{std::move(pipe->reading), std::move(pipe->writing)};
-}
-
-}  // namespace
-
-Result<RelayChannel> channel_like(int number) {
-  auto channel = ::isatty(number) != 0 ? terminal_like(number) : pipe_channel();
-  if (!channel) return channel;
-  if (Status set = make_non_blocking(channel->ours); !set) return propagate(set);
-  return channel;
-}
-
-Status write_all(int number, std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t size = ::write(number, bytes.data(), bytes.size());
-    if (size >= 0) {
-      bytes = bytes.subspan(static_cast<std::size_t>(size));
-    } else if (errno == EAGAIN) {
-      // Somebody who shares it has asked it not to wait.
-      pollfd writable{number, POLLOUT, 0};
-      (void)::poll(&writable, 1, -1);
-    } else if (errno != EINTR) {
-      return fail_errno("write", errno);
-    }
-  }
-  return {};
-}
 
 }  // namespace firebreak::os

@@ -187,20 +187,4 @@ Status write_byte(const Fd& input, char byte);
 /// The peer reads what was sent, and then that we are gone; what it sends can still be received.
 void end_sending(const Socket& socket);
 
-// --- relay channel
-// A descriptor for a child to write to, whose text goes through our hands before it reaches one of ours.
-
-struct RelayChannel {
-  Fd ours;    ///< the end that is read; does not block. An error of read(), as well as 0, is the end
-  Fd theirs;  ///< the end that is written
-};
-
-/// A terminal where descriptor `number` is one, of the same size, that leaves every byte as it is; else a
-/// pipe.
-Result<RelayChannel> channel_like(int number);
-
-/// Writes everything, waiting as long as that takes. Protocol: nobody reads there any more (never a SIGPIPE,
-/// if this thread holds it back).
-Status write_all(int number, std::span<const std::byte> bytes);
-
 }  // namespace firebreak::os
