@@ -65,9 +65,9 @@ class ParkedDomain : public AgentTest {
 
   void begin(Milliseconds limit) {
     const std::string client = directory.path() + "/client";
-    // It keeps what it is told: see turns_of().
-    std::ofstream(client) << "#!/bin/sh\nread begin\necho ready\nexec cat >>'" << directory.path()
-                          << "/turns-'$(basename $CUDA_MPS_PIPE_DIRECTORY)\n";
+    // It keeps what it is told: see turns_of(). That file is there, and open, before it says that it is ready.
+    std::ofstream(client) << "#!/bin/sh\nread begin\nexec 3>>'" << directory.path()
+                          << "/turns-'$(basename $CUDA_MPS_PIPE_DIRECTORY)\necho ready\nexec cat >&3\n";
     std::filesystem::permissions(client, std::filesystem::perms::owner_all);
     agent.reset();
     AgentOptions options{path, {{"LD_LIBRARY_PATH", "/soft"}}};
