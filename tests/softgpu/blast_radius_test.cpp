@@ -6,15 +6,14 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <memory>
 #include <stdexcept>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "agent/domains/mps/domain.h"
+#include "ground/os/file.h"
 #include "ground/os/real_kernel.h"
 #include "inject/catalogue.h"
 #include "tests/softgpu/gpu_test.h"
@@ -99,24 +98,18 @@ class BlastRadius : public ::testing::TestWithParam<const inject::Kind*> {
  protected:
   BlastRadius() {
     const bool software = choose_driver();
-    std::filesystem::create_directories(folder_);
     mps::DomainOptions options;
     options.name = "A";
-    options.directory = folder_;
+    options.directory = folder_.path();
     if (software) options.control_program = FIREBREAK_MPS_CONTROL;
     domain_ = must(mps::Domain::start(kernel_, options));
-  }
-  ~BlastRadius() override {
-    domain_.reset();
-    std::error_code ignored;
-    std::filesystem::remove_all(folder_, ignored);
   }
 
   Program start(std::vector<std::string> command) {
     return Program(kernel_, std::move(command), domain_->client_environment());
   }
   Program start_outside(std::vector<std::string> command) {
-    return Program(kernel_, std::move(command), {{"CUDA_MPS_PIPE_DIRECTORY", folder_ + "/none"}});
+    return Program(kernel_, std::move(command), {{"CUDA_MPS_PIPE_DIRECTORY", folder_.path() + "/none"}});
   }
 
   static std::vector<std::string> bystander(CUresult expected) {
@@ -124,7 +117,7 @@ class BlastRadius : public ::testing::TestWithParam<const inject::Kind*> {
   }
 
   os::RealKernel kernel_;
-  std::string folder_ = "/tmp/firebreak-blast-" + std::to_string(getpid());
+  os::TemporaryDirectory folder_ = must(os::TemporaryDirectory::create());
   std::unique_ptr<mps::Domain> domain_;
 };
 

@@ -1,37 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/softgpu/gpu_test.h"
 
-#include <unistd.h>
-
 #include <cstdlib>
-#include <filesystem>
-#include <string>
 #include <string_view>
-#include <system_error>
 
+#include "ground/os/file.h"
 #include "softgpu/environment.h"
 
 namespace firebreak::test {
 namespace {
 
-/// The software GPU's state folder, removed with the process that made it.
+/// The software GPU's state folder, removed with the process that made it. Its name is nobody else's: what a
+/// process with the same number left behind would be taken for this GPU's state.
 class StateFolder {
  public:
-  StateFolder()
-      : path_(std::filesystem::temp_directory_path() / ("firebreak-test-" + std::to_string(getpid()))) {
-    std::filesystem::create_directories(path_);
-    setenv(softgpu::environment::directory, path_.c_str(), 1);
+  StateFolder() : folder_(must(os::TemporaryDirectory::create())) {
+    setenv(softgpu::environment::directory, folder_.path().c_str(), 1);
     setenv(softgpu::environment::speed, "20", 0);
-  }
-  StateFolder(const StateFolder&) = delete;
-  StateFolder& operator=(const StateFolder&) = delete;
-  ~StateFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
   }
 
  private:
-  std::filesystem::path path_;
+  os::TemporaryDirectory folder_;
 };
 
 }  // namespace
