@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <ranges>
 #include <string_view>
 
 namespace firebreak::cluster {
@@ -28,6 +29,28 @@ std::string uid_at(std::string_view text) {
   return is_uid ? uid : std::string();
 }
 
+/// Whoever has a session, a service or a machine of their own may name groups under it as they like.
+bool may_be_named_by_anybody(std::string_view component) {
+  return component == "user.slice" || component == "machine.slice" || component == ".." ||
+         component.ends_with(".service");
+}
+
+/// The kubelet puts its pods under a group of this name, which a node in a container has further down.
+bool is_root_of_kubelet(std::string_view component) {
+  return component == "kubepods" || component == "kubepods.slice" || component.ends_with("-kubepods.slice");
+}
+
+/// Returns the uid in the name of a pod's own group; empty: it is none. The first one of a path is the
+/// kubelet's: a container may be allowed to make groups below it.
+std::string pod_uid_of(std::string_view component) {
+  constexpr std::string_view mark = "pod";
+  for (std::size_t at = component.find(mark); at != component.npos; at = component.find(mark, at + 1)) {
+    if (at != 0 && component[at - 1] != '-') continue;
+    if (auto uid = uid_at(component.substr(at + mark.size())); !uid.empty()) return uid;
+  }
+  return {};
+}
+
 std::string text_at(const Json& entry, const char* name) {
   const auto found = entry.find(name);
   return found != entry.end() && found->is_string() ? found->get<std::string>() : std::string();
@@ -36,16 +59,15 @@ std::string text_at(const Json& entry, const char* name) {
 }  // namespace
 
 std::string pod_uid_in(const std::string& control_group) {
-  constexpr std::string_view mark = "pod";
-  // Whoever has a session on the host may name groups under it as he likes.
-  if (control_group.starts_with("/user.slice/")) return {};
-  const std::size_t kubelets = control_group.find("kubepods");
-  if (kubelets == std::string::npos) return {};
-  for (std::size_t at = control_group.rfind(mark); at != std::string::npos && at > kubelets;
-       at = control_group.rfind(mark, at - 1)) {
-    const bool begins = control_group[at - 1] == '/' || control_group[at - 1] == '-';
-    if (!begins) continue;
-    if (auto uid = uid_at(std::string_view(control_group).substr(at + mark.size())); !uid.empty()) return uid;
+  bool is_kubelets = false;
+  for (const auto part : std::views::split(std::string_view(control_group), '/')) {
+    const std::string_view component(part.begin(), part.end());
+    if (!is_kubelets) {
+      if (may_be_named_by_anybody(component)) return {};
+      is_kubelets = is_root_of_kubelet(component);
+    } else if (auto uid = pod_uid_of(component); !uid.empty()) {
+      return uid;
+    }
   }
   return {};
 }

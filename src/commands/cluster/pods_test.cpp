@@ -38,8 +38,23 @@ TEST(PodUid, OfWhatIsNoPodIsEmpty) {
                             "/kubepods/xpod0a1b2c3d-0e1f-4a5b-8c6d-7e8f90a1b2c3",
                             "/kubepods/pod0a1b2c3d-0e1f_4a5b-8c6d-7e8f90a1b2cg",
                             // Whoever has a session on the host may name it like this.
-                            "/user.slice/user-1000.slice/kubepods/pod0a1b2c3d-0e1f-4a5b-8c6d-7e8f90a1b2c3"})
+                            "/user.slice/user-1000.slice/kubepods/pod0a1b2c3d-0e1f-4a5b-8c6d-7e8f90a1b2c3",
+                            "/../../user.slice/x/kubepods/pod0a1b2c3d-0e1f-4a5b-8c6d-7e8f90a1b2c3",
+                            "/machine.slice/libpod-1.scope/kubepods/pod0a1b2c3d-0e1f-4a5b-8c6d-7e8f90a1b2c3",
+                            "/system.slice/job.service/kubepods/pod0a1b2c3d-0e1f-4a5b-8c6d-7e8f90a1b2c3",
+                            "/system.slice/kubepods-pod0a1b2c3d_0e1f_4a5b_8c6d_7e8f90a1b2c3.slice"})
     EXPECT_EQ(pod_uid_in(group), "") << group;
+}
+
+// A container that may write to its control group names a child of it after another pod.
+TEST(PodUid, IsTheOneThatTheKubeletGave) {
+  const std::string own = "0a1b2c3d-0e1f-4a5b-8c6d-7e8f90a1b2c3";
+  const std::string slice =
+      "/kubepods.slice/kubepods-burstable.slice/"
+      "kubepods-burstable-pod0a1b2c3d_0e1f_4a5b_8c6d_7e8f90a1b2c3.slice/cri-containerd-a.scope";
+  EXPECT_EQ(pod_uid_in(slice + "/kubepods-pod99999999_1111_2222_3333_444455556666.slice"), own);
+  EXPECT_EQ(pod_uid_in(slice + "/x/pod99999999-1111-2222-3333-444455556666"), own);
+  EXPECT_EQ(pod_uid_in("/kubepods/pod" + own + "/91a7/pod99999999-1111-2222-3333-444455556666"), own);
 }
 
 TEST(Pods, AreThoseOfAList) {
