@@ -2,6 +2,7 @@
 /// The meaning of an Xid, by its number and its words.
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <charconv>
 
 #include "agent/faults/fault/xid.h"
@@ -49,10 +50,20 @@ DeviceNeed need_by(XidAction action) {
   }
 }
 
+/// Returns the place of the last such word that stands by itself; npos: there is none.
+std::size_t last_whole(std::string_view words, std::string_view word) {
+  const auto is_of_word = [](char letter) { return std::isalnum(static_cast<unsigned char>(letter)) != 0; };
+  for (std::size_t at = words.rfind(word); at != words.npos && at != 0; at = words.rfind(word, at - 1)) {
+    const std::size_t end = at + word.size();
+    if (words[at - 1] == ' ' && (end == words.size() || !is_of_word(words[end]))) return at;
+  }
+  return words.npos;
+}
+
 /// "TREX Nonfatal XC0 i0 Link 00 (0x...)", "NETIR_LINK_EVT  Fatal   XC0 ...": what stands before "XC".
 void read_nvlink5(XidMeaning& meaning, std::string_view words) {
-  const std::size_t fatal = words.rfind(" Fatal ");
-  const std::size_t nonfatal = words.rfind(" Nonfatal ");
+  const std::size_t fatal = last_whole(words, "Fatal");
+  const std::size_t nonfatal = last_whole(words, "Nonfatal");
   const bool says_fatal = fatal != std::string_view::npos;
   const bool says_nonfatal = nonfatal != std::string_view::npos;
   meaning.is_notice = says_nonfatal && (!says_fatal || nonfatal > fatal);
@@ -68,7 +79,8 @@ void read_recovery_action(XidMeaning& meaning, std::string_view words) {
   const auto action = digits ? leading_number<std::size_t>(*digits, 16) : std::nullopt;
   meaning.is_conclusive = action.has_value();
   if (!action) return;
-  meaning.needs = *action < needs.size() ? needs.at(*action) : DeviceNeed::Unsaid;
+  // An action of a newer driver is asked for, and none here is too much for it.
+  meaning.needs = *action < needs.size() ? needs.at(*action) : DeviceNeed::Reset;
   meaning.is_notice = meaning.needs == DeviceNeed::Nothing;
 }
 
