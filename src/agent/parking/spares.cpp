@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "ground/base/text.h"
 #include "ground/os/descriptors.h"
 #include "ground/os/file.h"
 #include "ground/os/processes.h"
@@ -73,10 +74,7 @@ abi::SpareState SpareView::state() const {
 std::string SpareView::text(const std::array<char, abi::SparePage::text_bytes>& from) {
   std::array<char, abi::SparePage::text_bytes> copy = from;  // the process may write it meanwhile
   copy.back() = '\0';
-  std::string shown = copy.data();
-  std::ranges::replace_if(
-      shown, [](unsigned char each) { return each < ' ' || each > '~'; }, '?');
-  return shown;
+  return printable(copy.data());
 }
 
 std::string SpareView::last_move() const {

@@ -3,13 +3,13 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <chrono>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "commands/cli/status_words.h"
+#include "ground/base/text.h"
 
 namespace firebreak::cli {
 namespace {
@@ -118,25 +118,11 @@ Rows tenant_rows(const json& status, const json& before, Nanoseconds passed) {
 }
 
 /// Bytes that a terminal would obey are none of its text.
-std::string as_text(std::string words) {
-  std::ranges::replace_if(
-      words, [](unsigned char byte) { return byte < 0x20 || byte == 0x7f; }, '?');
-  return words;
-}
-
 Rows as_text(Rows rows) {
   for (auto& row : rows) {
-    for (std::string& each : row) each = as_text(each);
+    for (std::string& each : row) each = printable(each);
   }
   return rows;
-}
-
-/// So many bytes at most, and no half of a character.
-std::string shortened(const std::string& line, std::size_t columns) {
-  if (line.size() <= columns) return line;
-  std::size_t end = columns;
-  while (end > 0 && (static_cast<unsigned char>(line[end]) & 0xc0U) == 0x80U) --end;
-  return line.substr(0, end);
 }
 
 void add_lines(std::vector<std::string>& lines, const std::string& text) {
@@ -152,8 +138,8 @@ std::vector<std::string> top_frame(const StatusMoment& now, const std::optional<
   const json earlier = before ? json::parse(before->status, nullptr, false) : json();
   const Nanoseconds passed = before ? now.at - before->at : Nanoseconds(0);
   std::vector<std::string> lines;
-  lines.push_back(as_text(fmt::format("firebreak {}   {}", status.is_object() ? word(status, "version") : "-",
-                                      faults_in(status))));
+  lines.push_back(printable(fmt::format(
+      "firebreak {}   {}", status.is_object() ? word(status, "version") : "-", faults_in(status))));
   lines.emplace_back();
   add_lines(lines, table(as_text(domain_rows(status))));
   lines.emplace_back();
@@ -164,7 +150,7 @@ std::vector<std::string> top_frame(const StatusMoment& now, const std::optional<
     lines.resize(shown);
     lines.push_back(rest);
   }
-  for (std::string& line : lines) line = shortened(line, size.columns);
+  for (std::string& line : lines) line = printable(line, size.columns);
   return lines;
 }
 

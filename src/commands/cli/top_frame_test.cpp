@@ -75,7 +75,7 @@ TEST(TopFrame, FitsTheTerminal) {
   EXPECT_EQ(lines[3], "... and 6 lines more");
   nlohmann::json wide = status();
   wide["version"] = "\u00e9\u00e9\u00e9";
-  EXPECT_EQ(frame(wide, {11, 50})[0], "firebreak ") << "no half of a character";
+  EXPECT_EQ(frame(wide, {11, 50})[0], "firebreak ?") << "a byte is a column";
 }
 
 TEST(TopFrame, NothingOfTheStatusMovesTheTerminal) {

@@ -14,13 +14,15 @@
 namespace firebreak {
 namespace {
 
-/// A line of the log is a line, and shows what it holds: words of tenants are in it.
+/// A line of the log is a line, and shows what it holds: words of tenants are in it. What is no printable
+/// ASCII is escaped, since a terminal obeys controls of two bytes, too, and shows some letters in another
+/// order.
 class PrintableText final : public spdlog::custom_flag_formatter {
  public:
   void format(const spdlog::details::log_msg& message, const std::tm&, spdlog::memory_buf_t& line) override {
     for (const char letter : message.payload) {
       const auto code = static_cast<unsigned char>(letter);
-      if (code >= 0x20 && code != 0x7f)
+      if (code >= ' ' && code <= '~')
         line.push_back(letter);
       else
         fmt::format_to(std::back_inserter(line), "\\x{:02x}", code);

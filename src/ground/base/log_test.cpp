@@ -14,12 +14,14 @@ TEST(Log, ALineIsALineWhateverIsInIt) {
   const auto before = spdlog::default_logger();
   set_up_logging("log-test", "warn");
   testing::internal::CaptureStderr();
-  spdlog::warn("tenant {} said {}", "llm", "\n12:00:00 error firebreakd \x1b[2J\x7f \xc3\xa9\tend");
+  spdlog::warn("tenant {} said {}", "llm",
+               "\n12:00:00 error firebreakd \x1b[2J\x7f \xc2\x9b \xe2\x80\xae\tend");
   spdlog::default_logger()->flush();
   const std::string text = testing::internal::GetCapturedStderr();
   spdlog::set_default_logger(before);
   spdlog::drop("log-test");
-  EXPECT_NE(text.find("tenant llm said \\x0a12:00:00 error firebreakd \\x1b[2J\\x7f \xc3\xa9\\x09end\n"),
+  EXPECT_NE(text.find("tenant llm said \\x0a12:00:00 error firebreakd \\x1b[2J\\x7f \\xc2\\x9b "
+                      "\\xe2\\x80\\xae\\x09end\n"),
             std::string::npos)
       << text;
   EXPECT_EQ(text.find('\n'), text.size() - 1);

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ground/base/text.h"
+
 namespace firebreak::guard {
 namespace {
 
@@ -27,10 +29,8 @@ std::string name_of(const abi::GuardWork& work, std::uint16_t index) {
   if (index == 0 || index >= work.kernels.load(std::memory_order_acquire) || index >= abi::guard_kernels_max)
     return {};
   const char* const text = work.kernel[index];
-  std::string name(text, strnlen(text, abi::guard_kernel_name_bytes));
-  for (char& letter : name) {
-    if (static_cast<unsigned char>(letter) < ' ' || letter == '\x7f' || letter == '`') letter = '?';
-  }
+  std::string name = printable({text, strnlen(text, abi::guard_kernel_name_bytes)});
+  std::ranges::replace(name, '`', '?');  // which ends a name where it is told
   return name;
 }
 

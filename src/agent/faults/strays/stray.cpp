@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "ground/base/text.h"
 #include "ground/base/units.h"
 
 namespace firebreak::strays {
@@ -15,14 +16,6 @@ using json = nlohmann::ordered_json;
 /// A tenant's note and name may hold any bytes.
 std::string line_of(const json& object) {
   return object.dump(-1, ' ', false, json::error_handler_t::replace);
-}
-
-/// Replaces what would break or disguise a line in a note that a tenant wrote.
-std::string printable(std::string text) {
-  for (char& letter : text) {
-    if (static_cast<unsigned char>(letter) < ' ' || letter == '\x7f') letter = '?';
-  }
-  return text;
 }
 
 }  // namespace
