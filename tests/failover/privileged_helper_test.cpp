@@ -171,13 +171,15 @@ TEST_F(HelperOfRoots, GivesAwayWhatTheAgentHasMade) {
   const os::Fd file = own_file("report");
   EXPECT_EQ(ask("give 65534", {file.get()}), ".");
   EXPECT_EQ(owner_of(file), 65534U);
-  const os::Fd pipe = own_pipe("pipe");
+  ASSERT_TRUE(os::make_directories(sandbox_.file(dumps + std::string("/pipes"))));
+  ASSERT_EQ(::chown(sandbox_.file(dumps + std::string("/pipes")).c_str(), agents_uid, agents_uid), 0);
+  const os::Fd pipe = own_pipe("pipes/pipe");
   EXPECT_EQ(ask("give 0", {pipe.get()}), ".");
   EXPECT_EQ(owner_of(pipe), 0U);
   EXPECT_EQ(ask("mark 1", {pipe.get()}), ".");
-  EXPECT_TRUE(os::is_marked_fifo(sandbox_.file(dumps + std::string("/pipe"))));
+  EXPECT_TRUE(os::is_marked_fifo(sandbox_.file(dumps + std::string("/pipes/pipe"))));
   EXPECT_EQ(ask("mark 0", {pipe.get()}), ".");
-  EXPECT_FALSE(os::is_marked_fifo(sandbox_.file(dumps + std::string("/pipe"))));
+  EXPECT_FALSE(os::is_marked_fifo(sandbox_.file(dumps + std::string("/pipes/pipe"))));
 }
 
 TEST_F(HelperOfRoots, GivesAwayNothingElse) {
@@ -209,6 +211,9 @@ TEST_F(HelperOfRoots, GivesAwayNothingFromElsewhere) {
   expect_refused("give 65534", {beside.get()});
   ASSERT_TRUE(os::make_directories(sandbox_.file("home")));
   const os::Fd far = own_file("report", 0600, "home");
+  expect_refused("give 65534", {far.get()});
+  ASSERT_EQ(::symlink(sandbox_.file("home").c_str(), sandbox_.file(dumps + std::string("/pipes")).c_str()),
+            0);
   expect_refused("give 65534", {far.get()});
   std::filesystem::rename(sandbox_.file(dumps), sandbox_.file("d/moved"));
   ASSERT_EQ(::symlink(sandbox_.file("home").c_str(), sandbox_.file(dumps).c_str()), 0);

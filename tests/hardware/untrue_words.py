@@ -286,7 +286,7 @@ class Run:
         return {name: round((after[name] - before[name]) / time_s, 2) for name in HONEST}
 
     def pipes(self):
-        dumps = pathlib.Path(self.folder + "/core-dumps")
+        dumps = pathlib.Path(self.folder + "/core-dumps/pipes")
         return len(list(dumps.glob("*.pipe"))) if dumps.exists() else 0
 
     def play(self):

@@ -47,8 +47,8 @@ TEST_F(ModeByCalls, WhoWasNotStartedByRunCanBeInTheMode) {
   ask(watcher, abi::Subscribe{});
   EXPECT_THAT(not_in_mode(), ElementsAre(named("llm", llm)));
   const std::string pipe = pipe_for(llm);
-  EXPECT_THAT(pipe, testing::MatchesRegex(directory.path() + "/dumps/by-calls-" + std::to_string(llm.pid()) +
-                                          "-[0-9]+-[0-9a-f]{16}\\.pipe"));
+  EXPECT_THAT(pipe, testing::MatchesRegex(directory.path() + "/dumps/pipes/by-calls-" +
+                                          std::to_string(llm.pid()) + "-[0-9]+-[0-9a-f]{16}\\.pipe"));
   EXPECT_TRUE(os::is_fifo_of(pipe, ::geteuid()));
   EXPECT_EQ(pipe_for(llm), pipe) << "asked again, since an answer may be lost";
   EXPECT_THAT(not_in_mode(), ElementsAre(named("llm", llm))) << "it has not said that it is";
@@ -218,7 +218,7 @@ TEST_F(ModeByCalls, NothingIsLeftOfTheDead) {
   EXPECT_FALSE(os::is_there(entered));
   EXPECT_FALSE(os::is_there(offered));
   const std::string of_before =
-      directory.path() + "/dumps/by-calls-" + std::to_string(::getpid()) + "-7-x.pipe";
+      directory.path() + "/dumps/pipes/by-calls-" + std::to_string(::getpid()) + "-7-x.pipe";
   ASSERT_TRUE(os::make_fifo(of_before));
   begin(Milliseconds(600'000));
   EXPECT_FALSE(os::is_there(of_before)) << "of another process of that number";
@@ -229,10 +229,10 @@ TEST_F(ModeByCalls, NothingIsLeftOfTheDead) {
 TEST_F(AgentTest, AnAgentThatParksNothingReadsTheDumpsOfWhoIsInTheMode) {
   AgentOptions options{path, {{"LD_LIBRARY_PATH", "/soft"}}};
   options.dump_directory = directory.path() + "/dumps";
-  ASSERT_TRUE(os::make_directories(options.dump_directory));
+  ASSERT_TRUE(os::make_directories(options.dump_pipe_directory()));
   agent.reset();
   agent = start_agent(options);
-  const std::string pipe = options.dump_directory + "/before.pipe";
+  const std::string pipe = options.dump_pipe_directory() + "/before.pipe";
   ASSERT_TRUE(os::make_fifo(pipe));
   Peer llm = peer("", park::mode_environment(pipe));
   join(llm, "llm", abi::Role::Active);

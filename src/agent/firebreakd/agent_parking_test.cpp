@@ -14,8 +14,10 @@ using testing::Pair;
 TEST_F(ParkedDomain, WhoIsPlacedThereIsInTheMode) {
   Peer command = peer();
   const Process llm = start(command, "llm");
-  EXPECT_THAT(llm.pipe, HasSubstr(directory.path() + "/dumps/"));
+  EXPECT_THAT(llm.pipe, HasSubstr(directory.path() + "/dumps/pipes/"));
   EXPECT_THAT(llm.pipe, testing::MatchesRegex(".*/[0-9]+-[0-9]+-[0-9a-f]{16}\\.pipe")) << "nobody guesses it";
+  const auto rights = std::filesystem::status(directory.path() + "/dumps/pipes").permissions();
+  EXPECT_EQ(rights, std::filesystem::perms(0711)) << "nobody else reads its name, and claims it first";
   EXPECT_NE(llm.pipe.substr(llm.pipe.size() - 21), client_pipe().substr(client_pipe().size() - 21));
   EXPECT_THAT(parking("a")["not_in_mode"], IsEmpty());
 }
@@ -65,12 +67,12 @@ TEST_F(ParkedDomain, WhoHasNotBegunItsProgramIsNotInTheWayHoweverLongThatTakes) 
 
 /// The path stands in the process's own environment: it leads to no file of others, and removes none.
 TEST_F(ParkedDomain, APathThatIsNotItsPipeIsLeftAlone) {
-  const std::string file = directory.path() + "/precious", pipe = directory.path() + "/dumps/9-9.pipe";
+  const std::string file = directory.path() + "/precious", pipe = directory.path() + "/dumps/pipes/9-9.pipe";
   std::ofstream(file) << "precious";
   ASSERT_TRUE(os::make_fifo(pipe));
   ASSERT_TRUE(::geteuid() != 0 || os::give_to_user(pipe, 65534));
   for (const std::string& path :
-       {directory.path() + "/dumps/../precious", directory.path() + "/dumps/x/9.pipe", pipe}) {
+       {directory.path() + "/dumps/pipes/../../precious", directory.path() + "/dumps/pipes/x/9.pipe", pipe}) {
     Peer command = peer("", park::mode_environment(path));
     ask(command, abi::Adopt{"evil", abi::Role::Active, command.pid()});
     detectors.callbacks.on_gpu_opened(command.pid());

@@ -65,7 +65,7 @@ TEST_F(UntrueWords, ParkingIsNotPreventedByWhoSaysThatItIsThere) {
 }
 
 TEST_F(UntrueWords, ADumpOfWhoIsNotThereParksNobody) {
-  const std::string pipe = directory.path() + "/dumps/own.pipe";
+  const std::string pipe = directory.path() + "/dumps/pipes/own.pipe";
   ASSERT_TRUE(os::make_fifo(pipe));
   Peer command = peer();
   const Process llm = start(command, "llm");
@@ -81,7 +81,7 @@ TEST_F(UntrueWords, ADumpOfWhoIsNotThereParksNobody) {
 }
 
 TEST_F(UntrueWords, TheDumpOfWhomMpsNamesIsRead) {
-  const std::string pipe = directory.path() + "/dumps/own.pipe";
+  const std::string pipe = directory.path() + "/dumps/pipes/own.pipe";
   ASSERT_TRUE(os::make_fifo(pipe));
   Peer process = liar(park::mode_environment(pipe));
   mps_names("a", process.pid());
@@ -177,7 +177,7 @@ class Pipes : public UntrueWords {
  protected:
   std::set<std::string> pipes() {
     std::set<std::string> all;
-    for (const auto& each : std::filesystem::directory_iterator(directory.path() + "/dumps"))
+    for (const auto& each : std::filesystem::directory_iterator(directory.path() + "/dumps/pipes"))
       all.insert(each.path());
     return all;
   }
@@ -196,7 +196,7 @@ class Pipes : public UntrueWords {
 
 TEST_F(Pipes, NoneIsMadeBecauseAnEnvironmentNamesIt) {
   Peer llm = client("llm");
-  const std::string forged = directory.path() + "/dumps/by-calls-" + std::to_string(llm.pid()) + "-" +
+  const std::string forged = directory.path() + "/dumps/pipes/by-calls-" + std::to_string(llm.pid()) + "-" +
                              start_time_of(llm.pid()) + "-0000000000000000.pipe";
   Peer rogue = client("rogue", park::mode_environment(forged));
   EXPECT_FALSE(os::is_there(forged));
@@ -248,7 +248,7 @@ TEST_F(UntrueWords, OneUsersDumpsLeaveRoomForAnothers) {
   dumps_bytes_max = 9 * idle_dump.size();  // of which somebody wants more than all
   begin(Milliseconds(600'000));
   constexpr uid_t mallory = 65534;
-  const std::string endless = directory.path() + "/dumps/own.pipe";
+  const std::string endless = directory.path() + "/dumps/pipes/own.pipe";
   ASSERT_TRUE(os::make_fifo(endless));
   ASSERT_EQ(::chown(endless.c_str(), mallory, mallory), 0);
   Peer command = peer(), rogue = peer("", park::mode_environment(endless));

@@ -84,12 +84,14 @@ void Parking::begin() {
   if (marking) marking_ = std::move(*marking);
   mark_all();  // marks of an agent before are over
   if (!is_on()) return;
-  if (auto made = os::make_directories(at_.options.dump_directory); !made) {
+  if (auto made = os::make_directories(at_.options.dump_pipe_directory()); !made) {
     spdlog::error("domains cannot be parked: {}", to_string(made.error()));
     return;
   }
-  if (auto through = os::let_through(at_.options.dump_directory); !through)
-    spdlog::warn("tenants of other users cannot be parked: {}", to_string(through.error()));
+  for (const std::string& folder : {at_.options.dump_directory, at_.options.dump_pipe_directory()}) {
+    if (auto through = os::let_through(folder); !through)
+      spdlog::warn("tenants of other users cannot be parked: {}", to_string(through.error()));
+  }
   remove_pipes_of_the_dead();
   incidents_.open();
   auto looking = at_.loop.every(between_client_looks, [this] { look_after_clients(); });

@@ -42,7 +42,7 @@ Result<std::string> Parking::new_pipe_path(const std::string& begin) {
   constexpr std::size_t letters = 16;
   const auto token = os::random_token();
   if (!token) return propagate(token);
-  return fmt::format("{}/{}-{}.pipe", at_.options.dump_directory, begin, token->substr(0, letters));
+  return fmt::format("{}/{}-{}.pipe", at_.options.dump_pipe_directory(), begin, token->substr(0, letters));
 }
 
 /// Makes the pipe before the process is there: its reader comes with follow(). A client that cannot open its
@@ -182,8 +182,8 @@ bool Parking::is_by_calls(const std::string& path) {
 /// followed.
 void Parking::remove_pipes_of_the_dead() {
   for (const std::string& name :
-       at_.kernel.list_directory(at_.options.dump_directory).value_or(std::vector<std::string>())) {
-    const std::string path = at_.options.dump_directory + "/" + name;
+       at_.kernel.list_directory(at_.options.dump_pipe_directory()).value_or(std::vector<std::string>())) {
+    const std::string path = at_.options.dump_pipe_directory() + "/" + name;
     if (!is_by_calls(name)) {
       if (name.ends_with(".pipe")) pipes_before_.push_back(path);
       continue;
@@ -222,8 +222,8 @@ std::string Parking::pipe_by_calls(pid_t pid) const {
   if (start_time.empty()) return {};
   const std::string begin = begin_of_pipe_by_calls(pid, start_time) + "-";
   for (const std::string& name :
-       at_.kernel.list_directory(at_.options.dump_directory).value_or(std::vector<std::string>())) {
-    if (name.starts_with(begin)) return at_.options.dump_directory + "/" + name;
+       at_.kernel.list_directory(at_.options.dump_pipe_directory()).value_or(std::vector<std::string>())) {
+    if (name.starts_with(begin)) return at_.options.dump_pipe_directory() + "/" + name;
   }
   return {};
 }
@@ -262,7 +262,7 @@ void Parking::take_its_word(const InDomain& who, Dumper& dumper) {
 /// The path is the process's own word: only a pipe in our folder itself, and its user's. None is made for it,
 /// so that whatever is there has the name that an agent gave it.
 bool Parking::is_its_pipe(pid_t pid, const std::string& path) const {
-  const std::string ours = at_.options.dump_directory + "/";
+  const std::string ours = at_.options.dump_pipe_directory() + "/";
   if (!path.starts_with(ours)) return false;
   const std::string_view name = std::string_view(path).substr(ours.size());
   const bool is_in_it = name.ends_with(".pipe") && name.find('/') == std::string_view::npos;

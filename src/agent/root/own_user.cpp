@@ -8,6 +8,7 @@
 #include <thread>
 #include <utility>
 
+#include "agent/settings/options.h"
 #include "ground/os/self.h"
 #include "ground/os/terminal.h"
 #include "ground/platform/platform.h"
@@ -47,8 +48,11 @@ Status hand_over_what_was_left(const CommandLine& options, const Sockets& socket
     os::remove_socket_of_others(path, user.uid);
     if (auto gone = os::remove_if_of_other_type(path, user.uid, os::FileType::Socket); !gone) return gone;
   }
-  if (auto gone = os::remove_if_of_other_type(dumps, user.uid, os::FileType::Folder); !gone) return gone;
-  return os::hand_over_folder(dumps, user.uid, user.gid);
+  for (const std::string& folder : {dumps + "/" + AgentOptions::dump_pipe_folder, dumps}) {
+    if (auto gone = os::remove_if_of_other_type(folder, user.uid, os::FileType::Folder); !gone) return gone;
+    if (auto given = os::hand_over_folder(folder, user.uid, user.gid); !given) return given;
+  }
+  return {};
 }
 
 /// The lock is the helper's from then on: a child of the agent's would go on to hold it.

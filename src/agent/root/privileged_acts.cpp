@@ -17,6 +17,7 @@
 #include "agent/root/privileged_helper.h"
 #include "agent/service/daemon_units.h"
 #include "agent/service/service_manager.h"
+#include "agent/settings/options.h"
 #include "ground/base/units.h"
 #include "ground/os/capabilities.h"
 #include "ground/os/file.h"
@@ -242,13 +243,24 @@ class Acts {
     return answer;
   }
 
+  /// The agent could have put a link in place of each folder: the inner one is reached by a descriptor of the
+  /// outer one.
+  bool is_where_the_agents_are(const os::Fd& file) const {
+    const std::string dumps = options_.directory + "/core-dumps";
+    if (os::lies_in(file, dumps, agent_.uid)) return true;
+    const auto outer = os::find_file(dumps);
+    return outer &&
+           os::lies_in(file, fmt::format("/proc/self/fd/{}/{}", outer->get(), AgentOptions::dump_pipe_folder),
+                       agent_.uid);
+  }
+
   /// Gives a file away. No file of root's comes from the agent: somebody would believe it. Nor does one from
   /// anywhere else than where the agent's are.
   Answer give(const os::Fd& file, uid_t user) const {
     const auto facts = os::facts_of(file);
     if (!facts) return propagate(facts);
     if (auto own = check_agents_own(*facts, agent_); !own) return propagate(own);
-    if (!os::lies_in(file, options_.directory + "/core-dumps", agent_.uid))
+    if (!is_where_the_agents_are(file))
       return fail(ErrorCode::PermissionDenied, "that file is not where the agent's are");
     if (user == 0 && !facts->is_fifo)
       return fail(ErrorCode::PermissionDenied, "no file of the agent's becomes root's");

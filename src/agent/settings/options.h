@@ -72,6 +72,10 @@ struct AgentOptions {
   std::string parking_client = {};                     ///< the program (program/parking_client/main.cpp)
   std::size_t dumps_bytes_max = std::size_t{1} << 30;  ///< limit of our memory for all core dumps
   std::string dump_directory = {};  ///< folder of tenants' core dumps, and of what is known of them
+  /// Folder of the pipes that core dumps come by. Others reach what is in it and cannot list it: who knew the
+  /// path of another's pipe could claim it (program/virtual/process_dumps.cpp), or name it as its own.
+  std::string dump_pipe_directory() const { return dump_directory + "/" + dump_pipe_folder; }
+  static constexpr const char* dump_pipe_folder = "pipes";
   /// Socket of tenants' processes, and who may come (agent/loop/server.h). Empty: they come to socket_path,
   /// as operators do.
   std::string tenants_socket_path = {};

@@ -135,7 +135,7 @@ class ParkedDomain : public AgentTest {
   /// This is about the parking client of domain a, which has not been ended since.
   std::string client_pipe() {
     std::string first;
-    for (const auto& each : std::filesystem::directory_iterator(directory.path() + "/dumps")) {
+    for (const auto& each : std::filesystem::directory_iterator(directory.path() + "/dumps/pipes")) {
       if (first.empty() || each.path().string() < first) first = each.path();
     }
     return first;
@@ -153,7 +153,7 @@ class ParkedDomain : public AgentTest {
   /// Whoever's.
   std::string newest_pipe() {
     std::string last;
-    for (const auto& each : std::filesystem::directory_iterator(directory.path() + "/dumps"))
+    for (const auto& each : std::filesystem::directory_iterator(directory.path() + "/dumps/pipes"))
       last = std::max(last, each.path().string());
     return last;
   }
@@ -182,7 +182,7 @@ class ParkedDomain : public AgentTest {
 
   /// This is about a process that is in the mode, with a pipe of that name that is there.
   Environment mode_of(const std::string& name) {
-    const std::string pipe = directory.path() + "/dumps/" + name + ".pipe";
+    const std::string pipe = directory.path() + "/dumps/pipes/" + name + ".pipe";
     EXPECT_TRUE(os::make_fifo(pipe));
     return park::mode_environment(pipe);
   }
