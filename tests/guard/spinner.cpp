@@ -130,6 +130,7 @@ void take_memory() {
 }
 
 /// "--queue": more work waits behind the kernel. "--finite": it ends. "--streams": there are many others.
+/// "--sleeps", "--synchronizes": it waits so while the kernel runs, and says it when it comes back.
 /// "--copies", "--beside": no kernel spins, and there are copies. "--stray": it is launched when somebody
 /// says so, and strays first. Returns only where something fails: a stream, and what it works on, are to be
 /// there until the end.
@@ -181,6 +182,9 @@ Status spin(const std::string& what, const sigset_t& held) {
   const std::atomic_ref running(*reinterpret_cast<std::uint32_t*>(word->data()));
   while (running.load() == 0) ::usleep(1000);
   say_spinning();
+  if (what == "--sleeps") ::sleep(600);
+  if (what == "--synchronizes") (void)gpu->driver()->cuStreamSynchronize(stream->handle());
+  if (what == "--sleeps" || what == "--synchronizes") return fail(ErrorCode::Internal, "came back");
   wait_for_an_end(held);
 }
 

@@ -12,6 +12,14 @@ using testing::HasSubstr;
 class Stop : public AgentOnStage {
  protected:
   Stop() { start_agent(); }
+  /// The program is told to end by a signal while it is in that call, and has no plan of its own for that.
+  void expect_no_return_from(const std::string& call) {
+    const Player& spinner = start_spinner(call, {"--guard"});
+    spinner.actor->signal(SIGTERM);
+    wait_for_end(spinner);
+    EXPECT_EQ(spinner.exit_status(), 128 + SIGTERM);
+    EXPECT_FALSE(spinner.said("came back")) << testing::PrintToString(spinner.lines);
+  }
 };
 
 TEST_F(Stop, InMidKernelSparesTheNeighbour) {
@@ -60,6 +68,12 @@ TEST_F(Stop, BySigtermInMidKernelSparesTheNeighbour) {
   EXPECT_EQ(spinner.exit_status(), 128 + SIGTERM);
   expect_unharmed(neighbour);
 }
+
+// It slept on, wrote its files, and ended with 0.
+TEST_F(Stop, BySigtermItsSleepDoesNotComeBack) { expect_no_return_from("--sleeps"); }
+
+// It was told CUDA_ERROR_MPS_CLIENT_TERMINATED.
+TEST_F(Stop, BySigtermTheDriverDoesNotAnswerIt) { expect_no_return_from("--synchronizes"); }
 
 TEST_F(Stop, BySigtermToRunWorksWithoutAnAgentToo) {
   agent_->actor->signal(SIGINT);

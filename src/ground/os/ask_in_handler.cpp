@@ -2,8 +2,12 @@
 #include "ground/os/ask_in_handler.h"
 
 #include <poll.h>
+#include <signal.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
+
+#include <cerrno>
 
 namespace firebreak::os {
 
@@ -20,6 +24,17 @@ std::size_t ask_in_handler(const sockaddr_un& listener, std::span<const char> qu
   }
   ::close(connection);
   return size > 0 ? static_cast<std::size_t>(size) : 0;
+}
+
+void stand_until_ended_by(int signal, int patience_ms) {
+  sigset_t through;
+  ::sigemptyset(&through);
+  ::sigaddset(&through, signal);
+  ::sigprocmask(SIG_UNBLOCK, &through, nullptr);
+  timespec left{patience_ms / 1000, (patience_ms % 1000) * 1'000'000L};
+  while (::nanosleep(&left, &left) != 0 && errno == EINTR) {
+  }
+  for (;;) ::kill(::getpid(), signal);
 }
 
 }  // namespace firebreak::os

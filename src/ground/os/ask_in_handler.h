@@ -13,4 +13,8 @@ namespace firebreak::os {
 std::size_t ask_in_handler(const sockaddr_un& listener, std::span<const char> question,
                            std::span<char> answer, int patience_ms);
 
+/// Stands still until that signal, which is let through and has its default, ends the process; after
+/// `patience_ms` it is raised here. As signal handlers may.
+[[noreturn]] void stand_until_ended_by(int signal, int patience_ms);
+
 }  // namespace firebreak::os

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <sys/types.h>
+
+#include <atomic>
 #include <cstdint>
 
 #include "ground/os/thread_state.h"
@@ -38,12 +41,20 @@ class InsideCall {
     if (--calls.depth != 0) return;
     mark_ = 0;
     os::restore_cancellation(calls.cancellation_before);
+    if (ending_.load(std::memory_order_relaxed) != 0) [[unlikely]]
+      stand_where_it_ends();
   }
 
   static bool active() {
     const CallsOfThread& calls = calls_;
     return calls.depth != 0 && !was_left(calls, __builtin_frame_address(0));
   }
+
+  /// From now on no thread of this process comes back from a call: SIGTERM, which has its default by now, is
+  /// on its way, and what the driver answers meanwhile is no answer for the program. As signal handlers may.
+  static void end_inside_calls(pid_t process) { ending_.store(process, std::memory_order_relaxed); }
+  /// Stands still until that SIGTERM comes. As signal handlers may.
+  [[noreturn]] static void stand_until_ended();
 
  private:
   /// A handler of a signal may leave the call by siglongjmp(). Then the frame of the call is no caller's of
@@ -60,9 +71,12 @@ class InsideCall {
     return reinterpret_cast<std::uintptr_t>(call) ^ pattern;
   }
   static void forget(CallsOfThread& calls);
+  static void stand_where_it_ends();
 
   volatile std::uintptr_t mark_ = 0;
   static inline constinit thread_local CallsOfThread calls_{};
+  static inline constinit std::atomic<pid_t> ending_{
+      0};  ///< the process that ends; a child of fork() does not
 };
 
 }  // namespace firebreak::virtual_driver

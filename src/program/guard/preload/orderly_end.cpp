@@ -15,10 +15,13 @@
 
 #include "ground/os/ask_in_handler.h"
 #include "ground/os/self.h"
+#include "program/virtual/inside_call.h"
 #include "shared/abi/wire.h"
 
 namespace firebreak::guard {
 namespace {
+
+using virtual_driver::InsideCall;
 
 /// How long the agent may take to answer. It answers from memory.
 constexpr int answer_patience_ms = 1000;
@@ -44,10 +47,13 @@ bool is_taken_on() {
 void on_sigterm(int number) {
   const int before = errno;
   const bool is_ours = ::getpid() == wish.process && !wish.is_told.exchange(true);
-  if (!is_ours || !is_taken_on()) {
-    ::signal(number, SIG_DFL);
-    ::raise(number);  // it comes when this handler has returned
-  }
+  const bool is_taken = is_ours && is_taken_on();
+  ::signal(number, SIG_DFL);
+  if (!is_taken) ::raise(number);  // it comes when this handler has returned
+  // The program is at its end: no call of its own is interrupted, and none of the driver's is answered. The
+  // driver's may hold what MPS needs to take the process off the GPU, so the thread goes on in there.
+  if (is_taken) InsideCall::end_inside_calls(wish.process);
+  if (is_taken && !InsideCall::active()) InsideCall::stand_until_ended();
   errno = before;
 }
 
