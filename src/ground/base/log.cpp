@@ -34,14 +34,14 @@ class PrintableText final : public spdlog::custom_flag_formatter {
 }  // namespace
 
 std::unique_ptr<spdlog::formatter> printable_lines(const std::string& pattern) {
-  auto formatter = std::make_unique<spdlog::pattern_formatter>();
+  auto formatter = std::make_unique<spdlog::pattern_formatter>(spdlog::pattern_time_type::utc);
   formatter->add_flag<PrintableText>('*').set_pattern(pattern);
   return formatter;
 }
 
 void set_up_logging(const std::string& program, const std::string& default_level) {
   auto logger = spdlog::stderr_color_mt(program);
-  logger->set_formatter(printable_lines("%H:%M:%S.%f %^%l%$ %n[%P] %*"));
+  logger->set_formatter(printable_lines("%Y-%m-%dT%H:%M:%S.%eZ %^%l%$ %n[%P] %*"));
   const char* wanted = std::getenv("FIREBREAK_LOG");
   logger->set_level(spdlog::level::from_str(wanted != nullptr ? wanted : default_level));
   spdlog::set_default_logger(std::move(logger));
