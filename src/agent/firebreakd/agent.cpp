@@ -474,8 +474,28 @@ void Agent::tell_fault(const fault::Fault& fault) {
 }
 
 void Agent::on_incident(const fault::Incident& incident) {
-  tally_.on_incident(incident);
+  const std::string id = tally_.on_incident(incident);
+  if (const auto change = news_.of(incident)) {
+    const auto level = *change == watch::Change::Closed ? spdlog::level::info : spdlog::level::warn;
+    log_with(level, {{"DOMAIN", incident.domain}, {"FAULT", id}}, watch::text_of(incident, *change, id));
+  }
   if (incident.closed) records_.save_counts();
+}
+
+/// Tells the account. Whom it touched is not for the culprit's user to see: that stands in the list alone.
+void Agent::on_counted(const PastFault& fault) {
+  abi::Event event;
+  event.at_ns = fault.at_ns;
+  event.what = abi::EventKind::Incident;
+  event.tenant = tenants_.contains(fault.culprit) ? fault.culprit : "";
+  event.domain = fault.domain;
+  event.fault = fault.id;
+  event.text =
+      fmt::format("fault {} at {}: {}, {}: {}; {}", fault.id, fault.at, fault.fault_class, fault.what,
+                  fault.outcome, fault.culprit.empty() ? "nobody is named" : "culprit " + fault.culprit);
+  teller_.tell(std::move(event));
+  parking_.settle(fault);
+  records_.save_counts();
 }
 
 void Agent::follow_up(const fault::Fault& fault, bool is_sure) {

@@ -12,6 +12,7 @@
 #include "agent/endings/deaths.h"
 #include "agent/endings/endings.h"
 #include "agent/endings/hold/holder.h"
+#include "agent/faults/watch/report.h"
 #include "agent/firebreakd/joins.h"
 #include "agent/firebreakd/shutdown.h"
 #include "agent/firebreakd/strays.h"
@@ -125,6 +126,7 @@ class Agent final : private ServerHandler {
   void tell_gpu(const std::string& text);
   void on_fell(const std::string& domain);
   void on_incident(const fault::Incident& incident);
+  void on_counted(const PastFault& fault);
   void on_gap(const watch::Gap& gap);
   void on_clients_lost(const std::string& domain);
   void on_server(const std::string& domain, pid_t pid);
@@ -170,7 +172,9 @@ class Agent final : private ServerHandler {
                 [this](const fault::Gpu& gpu, const std::string& domain) {
                   return domain.empty() ? gpus_.is_ours(gpu)
                                         : fault::may_be_same(gpu, {.number = gpus_.number_of(domain)});
-                }}};
+                },
+                [this](const PastFault& fault) { on_counted(fault); }}};
+  watch::IncidentNews news_;
   Gpus gpus_{options_.gpus, domains_};
   Records records_{
       {manager_, tenants_, processes_, holder_, credentials_, placements_, warm_standbys_, tally_, gpus_},
@@ -191,7 +195,8 @@ class Agent final : private ServerHandler {
        [this](pid_t pid, const fault::CoreDumpException& exception) {
          detectors_.note_exception(pid, exception);
        },
-       [this](const std::string& domain, bool is_to_fall) { detectors_.set_going_on(domain, is_to_fall); }}};
+       [this](const std::string& domain, bool is_to_fall) { detectors_.set_going_on(domain, is_to_fall); },
+       [this](const std::string& domain, const std::string& report) { tally_.note_report(domain, report); }}};
   Follower follower_{{kernel_, detectors_, holder_, processes_, tenants_, teller_, parking_,
                       [this](pid_t pid) { ends_.settle(pid); }}};
   Pairs pairs_{{loop_, kernel_, clock_, detectors_, server_, tenants_, processes_, warm_standbys_, tally_,

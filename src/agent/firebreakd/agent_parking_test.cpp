@@ -489,6 +489,23 @@ TEST_F(ParkedDomain, AfterAnythingElseItIsWaitedFor) {
   EXPECT_EQ(parking("a")["state"], "held");
 }
 
+/// As its dump tells of it.
+fault::Incident exception_in_a(pid_t pid, const std::string& tenant, Monotonic when) {
+  fault::Fault signal;
+  signal.source = fault::FaultSource::CoreDump;
+  signal.fault_class = fault::FaultClass::Sm;
+  signal.domain = "a";
+  signal.when = when;
+  fault::Incident incident;
+  incident.id = 1;
+  incident.fault_class = fault::FaultClass::Sm;
+  incident.domain = "a";
+  incident.culprit = {fault::Confidence::Certain, pid, tenant, {}};
+  incident.signals = {signal};
+  incident.closed = true;
+  return incident;
+}
+
 // The document is there before its dump, and before the domain falls.
 TEST_F(ParkedDomain, WhatIsKnownIsWrittenDownAsSoonAsItsCulpritIsNamed) {
   Peer first = peer(), second = peer();
@@ -502,12 +519,29 @@ TEST_F(ParkedDomain, WhatIsKnownIsWrittenDownAsSoonAsItsCulpritIsNamed) {
   until([&] { return !read().id.empty(); });
   EXPECT_EQ(read().pid, rogue.pid);
   EXPECT_THAT(read().exception.type, HasSubstr("MISALIGNED"));
-  ASSERT_EQ(read().affected.size(), 1u);
-  EXPECT_EQ(read().affected[0].name, "llm-" + std::to_string(llm.pid));
-  EXPECT_EQ(read().affected[0].became, "goes on");
+  EXPECT_THAT(read().affected, IsEmpty()) << "nobody knows yet what becomes of whom";
+  Peer watcher = peer();
+  ask(watcher, abi::Subscribe{});
+  detectors.callbacks.on_incident(exception_in_a(rogue.pid, "rogue", clock.now()));
   domains.callbacks.on_clients_lost("a");
   settle();
-  EXPECT_EQ(read().affected[0].became, "was there when the domain fell");
+  const auto list = nlohmann::json::parse(agent->status_json())["counts"]["past_faults"];
+  ASSERT_EQ(list.size(), 1u);
+  EXPECT_EQ(list[0]["reports"], nlohmann::json({read().id}));
+  EXPECT_EQ(list[0]["culprit"], "rogue");
+  EXPECT_EQ(read().fault, list[0]["id"]);
+  EXPECT_EQ(read().when, list[0]["at"]);
+  ASSERT_EQ(read().affected.size(), 1u);
+  EXPECT_EQ(read().affected[0].name, "llm");
+  EXPECT_EQ(read().affected[0].became, "lost with its domain");
+  EXPECT_EQ(list[0]["touched"],
+            nlohmann::json::parse(R"([{"tenant": "llm", "became": "lost with its domain"}])"));
+  abi::Event told;
+  while (told.what != abi::EventKind::Incident) told = std::get<abi::Event>(watcher.receive()->message);
+  EXPECT_EQ(told.fault, list[0]["id"]);
+  EXPECT_EQ(told.tenant, "rogue");
+  EXPECT_THAT(told.text, HasSubstr("culprit rogue"));
+  EXPECT_THAT(told.text, testing::Not(HasSubstr("llm"))) << "it is for the culprit's user, too";
 }
 
 // The culprit goes on after a trap when its dump is complete, and may end before that has been read.

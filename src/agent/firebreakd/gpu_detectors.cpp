@@ -72,10 +72,7 @@ watch::WatcherCallbacks GpuDetectors::heard(Callbacks callbacks) {
     tell(pid);
   };
   heard.on_gap = std::move(callbacks.on_gap);
-  heard.on_incident = [this, tell = std::move(callbacks.on_incident)](const fault::Incident& incident) {
-    log(incident);
-    if (tell) tell(incident);
-  };
+  heard.on_incident = std::move(callbacks.on_incident);
   heard.on_exit = [this, tell = std::move(callbacks.on_exit)](const watch::ProcessExit& exit) {
     strangers_.erase(exit.pid);
     if (sparse_) sparse_->forget(exit.pid);
@@ -112,13 +109,6 @@ std::vector<std::string> GpuDetectors::not_heard() const {
     if (source.missing && is_decisive(source.source)) lines.push_back(watch::text_of(source));
   }
   return lines;
-}
-
-void GpuDetectors::log(const fault::Incident& incident) {
-  const auto change = news_.of(incident);
-  if (!change) return;
-  const auto level = *change == watch::Change::Closed ? spdlog::level::info : spdlog::level::warn;
-  spdlog::log(level, "{}", watch::text_of(incident, *change));
 }
 
 Status GpuDetectors::follow(const watch::Target& target) {

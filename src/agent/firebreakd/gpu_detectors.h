@@ -58,7 +58,6 @@ class GpuDetectors final : public Detectors {
   watch::WorkLeft work_left_by(pid_t pid) const;
   watch::WatcherCallbacks heard(Callbacks callbacks);
   bool is_acted_on(const fault::Fault& fault) const;
-  void log(const fault::Incident& incident);
 
   os::EventLoop& loop_;
   os::Kernel& kernel_;
@@ -68,7 +67,6 @@ class GpuDetectors final : public Detectors {
   std::vector<MachineGpu> gpus_;
   bool sparse_wanted_;
   watch::Remains remains_;
-  watch::IncidentNews news_;
   std::unique_ptr<strays::GuardedWatch> strays_;
   std::set<pid_t> strangers_;                    ///< processes whose address space is nothing of ours
   std::unique_ptr<strays::SparseCover> sparse_;  ///< null: not wanted

@@ -18,9 +18,6 @@ namespace {
 
 /// Limit of one dump on the disk.
 constexpr std::size_t dump_bytes_max = std::size_t{128} << 20;
-constexpr const char* still_there = "was there when the domain fell";
-constexpr const char* has_left = "left, or ended, before the domain fell";
-constexpr const char* is_culprit = "raised an exception of its own";
 
 }  // namespace
 
@@ -37,10 +34,10 @@ ParkedIncidents::Incident* ParkedIncidents::incident_of(const std::string& domai
 void ParkedIncidents::begin(const std::string& domain, const Clients& clients) {
   Incident& incident = incidents_[domain] = Incident{};
   incident.since = clock_.now();
-  const std::tm now = fmt::gmtime(std::time(nullptr));
-  incident.when = fmt::format("{:%Y-%m-%d %H:%M:%S}", now);
-  incident.stamp = fmt::format("{:%Y%m%dT%H%M%SZ}", now);
-  for (const auto& [pid, name] : clients) incident.clients[pid] = {name, "goes on"};
+  const std::time_t seconds = std::time(nullptr);
+  incident.when = in_utc(std::chrono::system_clock::from_time_t(seconds));
+  incident.stamp = fmt::format("{:%Y%m%dT%H%M%SZ}", fmt::gmtime(seconds));
+  incident.clients = clients;
 }
 
 void ParkedIncidents::note(const std::string& domain, const std::string& what) {
@@ -54,9 +51,7 @@ void ParkedIncidents::note_exit(const std::string& domain, pid_t pid) {
   Incident* incident = incident_of(domain);
   if (incident == nullptr || incident->is_over) return;
   const auto client = incident->clients.find(pid);
-  if (client == incident->clients.end()) return;
-  if (!incident->culprits.contains(pid)) client->second.became = has_left;
-  note(domain, client->second.name + " has ended");
+  if (client != incident->clients.end()) note(domain, client->second + " has ended");
 }
 
 void ParkedIncidents::name(const std::string& domain, pid_t pid, const std::string& name,
@@ -88,12 +83,22 @@ void ParkedIncidents::keep_dump(const std::string& domain, pid_t pid, const std:
 void ParkedIncidents::end(const std::string& domain) {
   Incident* incident = incident_of(domain);
   if (incident == nullptr || incident->is_over) return;
-  for (auto& [pid, client] : incident->clients) {
-    const bool is_left = client.became == has_left || incident->culprits.contains(pid);
-    if (!is_left) client.became = still_there;
-  }
   note(domain, "the domain has fallen");
   incident->is_over = true;
+}
+
+void ParkedIncidents::settle(const PastFault& fault) {
+  for (auto& [domain, incident] : incidents_) {
+    for (auto& [pid, culprit] : incident.culprits) {
+      park::Evidence& evidence = culprit.evidence;
+      if (std::ranges::find(fault.reports, evidence.id) == fault.reports.end()) continue;
+      evidence.fault = fault.id;
+      evidence.when = fault.at;
+      evidence.affected.clear();
+      for (const Touched& each : fault.touched) evidence.affected.push_back({each.tenant, each.became});
+      write(incident, culprit);
+    }
+  }
 }
 
 ParkedIncidents::Culprit& ParkedIncidents::culprit_of(Incident& incident, const std::string& domain,
@@ -107,8 +112,7 @@ ParkedIncidents::Culprit& ParkedIncidents::culprit_of(Incident& incident, const 
   culprit.evidence.domain = domain;
   culprit.evidence.pid = pid;
   culprit.owner = owner_of(pid);
-  if (const auto client = incident.clients.find(pid); client != incident.clients.end())
-    client->second.became = is_culprit;
+  on_report_(domain, culprit.evidence.id);
   return culprit;
 }
 
@@ -116,10 +120,6 @@ void ParkedIncidents::write(Incident& incident, Culprit& culprit,
                             std::optional<std::span<const std::byte>> dump) {
   park::Evidence& evidence = culprit.evidence;
   evidence.timeline = incident.timeline;
-  evidence.affected.clear();
-  for (const auto& [pid, client] : incident.clients) {
-    if (pid != evidence.pid) evidence.affected.push_back(client);
-  }
   const Status kept =
       dump ? folder_.keep(evidence, culprit.owner, *dump) : folder_.keep(evidence, culprit.owner);
   if (!kept) return spdlog::warn("{} is not kept in {}: {}", evidence.id, path_, to_string(kept.error()));

@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <optional>
 #include <span>
@@ -14,6 +15,7 @@
 
 #include "agent/faults/fault/core_dump.h"
 #include "agent/parking/park/evidence_folder.h"
+#include "agent/tenants/counts.h"
 #include "ground/base/clock.h"
 #include "ground/os/kernel.h"
 
@@ -23,18 +25,21 @@ namespace firebreak::agent {
 /// anew as more becomes known. What cannot be written is logged, and does no harm.
 class ParkedIncidents {
  public:
-  ParkedIncidents(os::Kernel& kernel, const Clock& clock, const std::string& folder)
+  /// `on_report`: that exception's report has been begun.
+  using OnReport = std::function<void(const std::string& domain, const std::string& id)>;
+  ParkedIncidents(os::Kernel& kernel, const Clock& clock, const std::string& folder, OnReport on_report)
       : kernel_(kernel),
         clock_(clock),
         folder_(folder, {},
                 [&kernel](const os::Fd& file, uid_t user) { return kernel.give_file(file, user); }),
-        path_(folder) {}
+        path_(folder),
+        on_report_(std::move(on_report)) {}
 
   /// The folder is there.
   void open();
   /// Names of clients by pid.
   using Clients = std::map<pid_t, std::string>;
-  /// The first word of an exception in that domain; whoever was there then is among those affected.
+  /// The first word of an exception in that domain.
   void begin(const std::string& domain, const Clients& clients);
   void note(const std::string& domain, const std::string& what);
   /// Notes that the process has ended.
@@ -46,6 +51,8 @@ class ParkedIncidents {
                  std::span<const std::byte> dump, bool is_cut);
   /// The domain has fallen. Its culprits' dumps may still come.
   void end(const std::string& domain);
+  /// The fault has its account: its reports say whom it touched in the same words.
+  void settle(const PastFault& fault);
 
  private:
   struct Culprit {
@@ -58,7 +65,7 @@ class ParkedIncidents {
     std::string stamp;  ///< how ids begin
     bool is_over = false;
     std::vector<park::Moment> timeline;
-    std::map<pid_t, park::Affected> clients;
+    Clients clients;
     std::map<pid_t, Culprit> culprits;
   };
 
@@ -72,6 +79,7 @@ class ParkedIncidents {
   const Clock& clock_;
   park::EvidenceFolder folder_;
   std::string path_;
+  OnReport on_report_;
   std::map<std::string, Incident> incidents_;  ///< the last one of each domain
 };
 

@@ -29,7 +29,9 @@ class ParkedIncidentsTest : public testing::Test {
     ASSERT_TRUE(made) << to_string(made.error());
     directory_.emplace(std::move(*made));
     path_ = directory_->path();
-    incidents_.emplace(kernel_, clock_, path_);
+    incidents_.emplace(kernel_, clock_, path_, [this](const std::string& domain, const std::string& id) {
+      reports_.push_back(domain + " " + id);
+    });
   }
   park::Evidence only() const {
     const auto ids = park::evidence_ids(path_);
@@ -54,6 +56,7 @@ class ParkedIncidentsTest : public testing::Test {
   FakeClock clock_;
   std::optional<os::TemporaryDirectory> directory_;
   std::string path_;
+  std::vector<std::string> reports_;
   std::optional<ParkedIncidents> incidents_;
 };
 
@@ -73,8 +76,8 @@ TEST_F(ParkedIncidentsTest, TheReportIsThereAsSoonAsTheCulpritIsNamed) {
   ASSERT_EQ(read.timeline.size(), 1u);
   EXPECT_DOUBLE_EQ(read.timeline[0].ms, 40);
   EXPECT_EQ(read.dump_bytes, 0u);
-  ASSERT_EQ(read.affected.size(), 2u) << "all but the culprit";
-  EXPECT_EQ(read.affected[0].became, "goes on");
+  EXPECT_THAT(read.affected, IsEmpty()) << "nobody knows yet what becomes of whom";
+  EXPECT_THAT(reports_, ElementsAre("a " + read.id));
 }
 
 TEST_F(ParkedIncidentsTest, ItsDumpSaysMoreAndIsKept) {
@@ -87,16 +90,31 @@ TEST_F(ParkedIncidentsTest, ItsDumpSaysMoreAndIsKept) {
   EXPECT_EQ(kernel_.read_file(park::dump_path_of(path_, read.id)).value(), culprits_dump);
 }
 
-TEST_F(ParkedIncidentsTest, WhatBecameOfTheOthersIsSaid) {
+TEST_F(ParkedIncidentsTest, WhatBecameOfTheOthersIsSaidInTheWordsOfTheFaultsAccount) {
   name();
   incidents_->note_exit("a", 12);
   incidents_->note_exit("a", 99);  // a process that nobody knows
+  PastFault another;
+  another.id = "another";
+  another.reports = {"report-of-another"};
+  incidents_->settle(another);
+  EXPECT_EQ(only().fault, "");
+  PastFault fault;
+  fault.id = "1mjnajx";
+  fault.at = "2025-11-29T08:10:05Z";
+  fault.touched = {{"llm", "ended before its domain fell"}};
+  fault.reports = {only().id};
+  incidents_->settle(fault);
   incidents_->end("a");
+  keep_dump();
   const park::Evidence read = only();
-  ASSERT_EQ(read.affected.size(), 2u);
-  EXPECT_EQ(read.affected[0].became, "left, or ended, before the domain fell");
-  EXPECT_EQ(read.affected[1].became, "was there when the domain fell");
-  EXPECT_EQ(read.timeline.back().what, "the domain has fallen");
+  EXPECT_EQ(read.fault, "1mjnajx");
+  EXPECT_EQ(read.when, "2025-11-29T08:10:05Z");
+  ASSERT_EQ(read.affected.size(), 1u);
+  EXPECT_EQ(read.affected[0].name, "llm");
+  EXPECT_EQ(read.affected[0].became, "ended before its domain fell");
+  EXPECT_EQ(read.timeline[1].what, "llm-12 has ended");
+  EXPECT_EQ(reports_.size(), 1u) << "it is begun once";
 }
 
 TEST_F(ParkedIncidentsTest, WhatComesAfterTheFallIsNoPartOfItButADump) {
@@ -106,7 +124,6 @@ TEST_F(ParkedIncidentsTest, WhatComesAfterTheFallIsNoPartOfItButADump) {
   incidents_->note_exit("a", 12);
   keep_dump();
   const park::Evidence read = only();
-  EXPECT_EQ(read.affected[0].became, "was there when the domain fell");
   EXPECT_THAT(read.timeline.back().what, HasSubstr("the core dump of rogue-1 is complete"));
   EXPECT_EQ(read.dump_bytes, culprits_dump.size());
 }
@@ -117,7 +134,6 @@ TEST_F(ParkedIncidentsTest, WhoIsNamedAfterTheFallIsNoneOfItsCulprits) {
   incidents_->name("a", 12, "llm-12", {});
   incidents_->begin("a", {{12, "llm-12"}});
   EXPECT_EQ(only().name, "rogue-1");
-  EXPECT_EQ(only().affected.front().became, "was there when the domain fell");
 }
 
 TEST_F(ParkedIncidentsTest, ADumpOfADomainThatWasNotParkedIsKeptToo) {

@@ -64,11 +64,13 @@ class Parking {
     std::function<void(pid_t pid, const fault::CoreDumpException&)> on_exception;
     /// Tells that a domain has had an exception and has not fallen yet; or that it has.
     std::function<void(const std::string& domain, bool is_to_fall)> on_phase;
+    /// The report of an exception has been begun.
+    ParkedIncidents::OnReport on_report;
   };
   Parking(Knows knows, Callbacks callbacks)
       : at_(knows),
         callbacks_(std::move(callbacks)),
-        incidents_(knows.kernel, knows.clock, knows.options.dump_directory) {}
+        incidents_(knows.kernel, knows.clock, knows.options.dump_directory, callbacks_.on_report) {}
   Parking(const Parking&) = delete;
   Parking& operator=(const Parking&) = delete;
   ~Parking();
@@ -118,6 +120,8 @@ class Parking {
   void on_fell(const std::string& domain);
   /// A word of a fault in a domain that is held, whatever it means elsewhere.
   void note_fault(const fault::Fault& fault);
+  /// The account of a fault, whose reports say the same.
+  void settle(const PastFault& fault) { incidents_.settle(fault); }
 
   ParkingReport report(const std::string& domain) const;
   /// Returns why that process would not outlive an exception of another client of the domain; empty: it would.

@@ -13,6 +13,7 @@
 
 #include "agent/faults/fault/fault.h"
 #include "ground/base/clock.h"
+#include "ground/base/utc.h"
 
 namespace firebreak::agent {
 
@@ -49,7 +50,14 @@ struct RestartCounts {
   friend bool operator==(const RestartCounts&, const RestartCounts&) = default;
 };
 
-/// One that was counted. In words, as people are told.
+/// A tenant that was in a fault's domain.
+struct Touched {
+  std::string tenant;
+  std::string became;  ///< what became of it, in words
+  friend bool operator==(const Touched&, const Touched&) = default;
+};
+
+/// The account of one fault that was counted: whoever tells of it, tells this. In words, as people are told.
 struct PastFault {
   std::int64_t at_ns = 0;  ///< CLOCK_MONOTONIC
   std::string fault_class;
@@ -58,12 +66,20 @@ struct PastFault {
   std::string culprit;             ///< a tenant, or "process 7"; empty: nobody is named
   std::string what;                ///< text in the words of who told of it
   std::string control_group = {};  ///< the culprit's; empty: not known
+  std::string id = {};             ///< empty: an agent of before gave none
+  std::string at = {};             ///< the same moment by the wall clock: "2026-11-29T08:10:05Z"
+  std::vector<int> xids = {};
+  std::vector<Touched> touched = {};      ///< the culprit is none of them
+  std::vector<std::string> saw = {};      ///< what each source said of the culprit, the strongest first
+  std::vector<std::string> reports = {};  ///< its exceptions', by their names (agent/parking/park/evidence.h)
   friend bool operator==(const PastFault&, const PastFault&) = default;
 };
 
 struct Counts {
   static constexpr std::size_t most_past_faults = 64;
   static constexpr std::size_t longest_word_bytes = 256;
+  /// All of them have to fit into one document that is kept (agent/tenants/kept_state.h).
+  static constexpr std::size_t longest_account_bytes = 4096;
 
   static constexpr std::size_t classes = static_cast<std::size_t>(fault::FaultClass::Unknown) + 1;
   static constexpr std::size_t outcomes = static_cast<std::size_t>(FaultOutcome::Lost) + 1;
@@ -78,9 +94,14 @@ struct Counts {
                                    ///< end
   std::map<std::string, RestartCounts> domain_restarts;
   std::vector<PastFault> past_faults;  ///< the last ones, in their order
+  std::uint64_t last_id = 0;           ///< number of the id that was given last
 
-  /// Counts it, too.
-  void note_fault(fault::FaultClass fault_class, FaultOutcome outcome, PastFault fault);
+  /// An id that no fault of this machine has had: the second of its moment, or the next one that is free.
+  std::string new_id(WallTime at);
+  /// Counts it, too, and returns it as it is told.
+  const PastFault& note_fault(fault::FaultClass fault_class, FaultOutcome outcome, PastFault fault);
+  /// Null: it is none of the last ones.
+  PastFault* find(const std::string& id);
   std::uint64_t& of_fault(fault::FaultClass fault_class, FaultOutcome outcome) {
     return faults.at(static_cast<std::size_t>(fault_class)).at(static_cast<std::size_t>(outcome));
   }

@@ -20,7 +20,20 @@ Counts some_counts() {
   counts.of_promotion(Fence::HandOver) = 8;
   counts.promotion_times.add(Milliseconds(12));
   counts.domain_restarts["a"] = {9, 10};
-  counts.past_faults = {{11, "sm", "lost", "a", "rogue", "Xid 13", "/kubepods/pod1"}};
+  counts.past_faults = {{11,
+                         "sm",
+                         "lost",
+                         "a",
+                         "rogue",
+                         "Xid 13",
+                         "/kubepods/pod1",
+                         "1q2w3e4",
+                         "2026-11-29T08:10:05Z",
+                         {13, 43},
+                         {{"llm", "its standby goes on"}},
+                         {"Xid 13 names nobody"},
+                         {"report-1"}}};
+  counts.last_id = 12;
   return counts;
 }
 
@@ -55,6 +68,46 @@ TEST(Counts, TheLastFaultsAreTold) {
   EXPECT_EQ(counts.past_faults.back().fault_class, "sm");
   EXPECT_EQ(counts.past_faults.back().outcome, "lost");
   EXPECT_EQ(counts.past_faults.back().what.size(), Counts::longest_word_bytes);
+}
+
+TEST(Counts, AnIdIsShortAndIsGivenOnce) {
+  const auto at = [](std::int64_t seconds) { return WallTime(std::chrono::seconds(seconds)); };
+  Counts counts;
+  EXPECT_EQ(counts.new_id(at(1'764'403'805)), "1mjnajx");
+  EXPECT_EQ(counts.new_id(at(1'764'403'805)), "1mjnajy") << "a second one in the same second";
+  EXPECT_EQ(counts.new_id(at(1'764'403'804)), "1mjnajz") << "the clock was put back";
+  Counts next = counts_in(to_json(counts));
+  EXPECT_EQ(next.new_id(at(1'764'403'804)), "1mjnak0") << "the next agent";
+  EXPECT_EQ(Counts().new_id(at(1'764'403'900)), "1mjnanw") << "the machine was started again: it is later";
+}
+
+TEST(Counts, FaultsOfAgentsThatGaveNoIdsAreRead) {
+  const Counts read = counts_in(nlohmann::json::parse(
+      R"({"past_faults": [{"at_ns": 7, "class": "sm", "what": "Xid 13", "xids": 3, "touched": [7], "reports": [7]}]})"));
+  ASSERT_EQ(read.past_faults.size(), 1u);
+  EXPECT_EQ(read.past_faults[0].id, "");
+  EXPECT_EQ(read.past_faults[0].what, "Xid 13");
+  EXPECT_TRUE(read.past_faults[0].xids.empty());
+}
+
+// All of the last faults have to fit into what is kept.
+TEST(Counts, AnAccountHasAnEndAndLosesTheLeastTellingFirst) {
+  Counts counts;
+  PastFault fault;
+  fault.id = "1mjnajx";
+  fault.what = std::string(1000, '\x01');  // which is longer in a document
+  fault.saw.assign(100, std::string(1000, '\x01'));
+  fault.touched.assign(1000, {"llm", "goes on"});
+  fault.touched.front() = {"plain", "ended"};
+  fault.xids = {13, 43};
+  const PastFault& kept = counts.note_fault(FaultClass::Sm, FaultOutcome::Lost, fault);
+  EXPECT_LE(to_json(counts)["past_faults"][0].dump().size(), Counts::longest_account_bytes);
+  EXPECT_EQ(kept.id, "1mjnajx");
+  EXPECT_EQ(kept.xids.size(), 2u);
+  ASSERT_EQ(kept.saw.size(), 1u);
+  EXPECT_EQ(kept.saw[0].size(), Counts::longest_word_bytes);
+  ASSERT_GT(kept.touched.size(), 1u);
+  EXPECT_EQ(kept.touched.front().tenant, "plain");
 }
 
 TEST(Counts, EachSeriesIsThereBeforeTheFirstFault) {

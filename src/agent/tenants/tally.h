@@ -39,6 +39,10 @@ class Tally {
     std::function<std::string(pid_t pid)> control_group_of;
     /// Whether that GPU may be the domain's; no domain: may be any's. Null: it may.
     std::function<bool(const fault::Gpu& gpu, const std::string& domain)> may_be_on = nullptr;
+    /// One has been counted: this is its account.
+    std::function<void(const PastFault&)> on_counted = nullptr;
+    /// Null: that of the machine.
+    std::function<WallTime()> wall_now = nullptr;
   };
   Tally(Knows knows, Callbacks callbacks) : at_(knows), callbacks_(std::move(callbacks)) {}
 
@@ -48,12 +52,14 @@ class Tally {
   Counts counts() const;
 
   /// One that is new, has changed, or is closed: then it is counted, as soon as nobody is in doubt who was in
-  /// its domain, and that is not held.
-  void on_incident(const fault::Incident& incident);
+  /// its domain, and that is not held. Returns its id; empty: it is none that is counted.
+  std::string on_incident(const fault::Incident& incident);
   /// A domain that was held has fallen, with whoever is there and cannot outlive it.
   void fell(const std::string& domain);
   /// A fault that is no incident, since it harmed nobody: its process's own guard has told of it.
   void contained(fault::FaultClass fault_class, PastFault fault);
+  /// The report of an exception there has been begun: it is of the fault that this exception is, or will be.
+  void note_report(const std::string& domain, const std::string& report);
   /// A standby has taken over, and that domain is the one that its tenant has left by it.
   void promoted(const std::string& tenant, const std::string& left, Fence fence);
   /// A pair stands elsewhere than before.
@@ -63,9 +69,10 @@ class Tally {
   struct Fault {
     fault::FaultClass fault_class = fault::FaultClass::Unknown;
     std::string domain;
-    std::set<std::string> affected;      ///< tenants with an active there when it was first told of
-    std::optional<std::string> culprit;  ///< a tenant
-    PastFault told = {};                 ///< names also one that is no tenant
+    std::set<std::string> affected;         ///< tenants with an active there when it was first told of
+    std::map<std::string, pid_t> standbys;  ///< standbys that were there then, by their tenants
+    std::optional<std::string> culprit;     ///< a tenant
+    PastFault told = {};                    ///< names also one that is no tenant
     bool is_contained = false;
     bool is_parked = false;
     bool has_fallen = false;       ///< its domain, which was parked
@@ -77,6 +84,7 @@ class Tally {
   /// The time from an exception in a domain that is parked until what its fall brings has been told.
   struct Parked {
     std::uint64_t incident = 0;
+    std::string fault;  ///< its id
     Monotonic since{};
     Monotonic until = Monotonic::max();
   };
@@ -96,19 +104,27 @@ class Tally {
   bool was_promoted_since(const std::string& tenant, Monotonic when) const;
   bool has_ended(const std::string& tenant) const;
   FaultOutcome outcome_of(const Fault& fault) const;
+  bool has_moved(const Fault& fault, const std::string& tenant) const;
   bool is_lost(const Fault& fault, const std::string& tenant) const;
+  std::string became(const Fault& fault, const std::string& tenant) const;
+  std::vector<Touched> touched_by(const Fault& fault) const;
+  void identify(PastFault& fault);
+  void take_reports(Fault& fault);
+  void add_aftermath(const fault::Incident& incident, const std::string& id);
+  void note(fault::FaultClass fault_class, FaultOutcome outcome, PastFault fault);
   void count(const Fault& fault);
   void count_decided();
 
   Knows at_;
   Callbacks callbacks_;
   Counts counts_;
-  std::map<std::uint64_t, Fault> open_;        ///< open faults by the incident's id
-  std::vector<Fault> closed_;                  ///< closed faults that are not counted yet
-  std::map<std::string, Parked> parked_;       ///< the last time of each domain
-  std::map<std::string, Promotion> promoted_;  ///< the last one of each tenant
-  std::set<std::string> promoting_;            ///< tenants whose promotion is under way
-  std::set<std::string> finished_;             ///< tenants that finished in good order, while faults are open
+  std::map<std::uint64_t, Fault> open_;                      ///< open faults by the incident's id
+  std::vector<Fault> closed_;                                ///< closed faults that are not counted yet
+  std::map<std::string, Parked> parked_;                     ///< the last time of each domain
+  std::map<std::string, Promotion> promoted_;                ///< the last one of each tenant
+  std::set<std::string> promoting_;                          ///< tenants whose promotion is under way
+  std::map<std::string, std::vector<std::string>> reports_;  ///< reports by domain, without a fault yet
+  std::set<std::string> finished_;  ///< tenants that finished in good order, while faults are open
 };
 
 /// Returns the fence that a promotion's cause means.

@@ -19,8 +19,11 @@ class TallyTest : public testing::Test {
   Tally tally{{clock, domains, tenants},
               {[this](const std::string& domain) { return held.contains(domain); },
                [this](pid_t pid) { return with_spares.contains(pid); },
-               [](pid_t pid) { return pid == 1 ? "/kubepods/pod1" : ""; }}};
+               [](pid_t pid) { return pid == 1 ? "/kubepods/pod1" : ""; }, nullptr,
+               [this](const PastFault& fault) { told.push_back(fault.id); }, [this] { return wall; }}};
   std::uint64_t last_id = 0;
+  std::vector<std::string> told;                       ///< ids of the faults that were counted
+  WallTime wall{std::chrono::seconds(1'764'403'805)};  ///< 2025-11-29T08:10:05Z
 
   TallyTest() { tally.begin({}); }
 
@@ -88,10 +91,120 @@ class TallyTest : public testing::Test {
       for (const std::uint64_t each : of_class) sum += each;
     return sum;
   }
-  static void name(fault::Incident& incident, const Tenant& tenant) {
-    incident.culprit = {fault::Confidence::Certain, tenant.active.pid, tenant.name(), {}};
+  const PastFault& last() {
+    last_counts_ = tally.counts();
+    return last_counts_.past_faults.back();
   }
+  std::string became(const std::string& tenant) {
+    for (const Touched& each : last().touched) {
+      if (each.tenant == tenant) return each.became;
+    }
+    return "not there";
+  }
+  static void name(fault::Incident& incident, const Tenant& tenant) {
+    incident.culprit = {fault::Confidence::Certain, tenant.active.pid, tenant.name(), {"its dump says so"}};
+  }
+
+ private:
+  Counts last_counts_;
 };
+
+TEST_F(TallyTest, AFaultHasOneIdFromItsFirstWordOn) {
+  serves("rogue", "a", 1);
+  auto incident = sm_fault();
+  EXPECT_EQ(tally.on_incident(incident), "1mjnajx");
+  wall += std::chrono::seconds(70);
+  clock.advance(std::chrono::seconds(70));
+  incident.closed = true;
+  EXPECT_EQ(tally.on_incident(incident), "1mjnajx");
+  EXPECT_EQ(last().id, "1mjnajx");
+  EXPECT_EQ(last().at, "2025-11-29T08:10:05Z") << "when it happened, and not when it was over";
+  EXPECT_EQ(told, std::vector<std::string>{"1mjnajx"});
+  tally.contained(FaultClass::MmuReplayable, {to_ns(clock.now()), {}, {}, "a", "rogue", "a stray"});
+  EXPECT_EQ(last().at, "2025-11-29T08:11:15Z");
+  ASSERT_EQ(told.size(), 2u);
+  EXPECT_EQ(told.back(), last().id);
+}
+
+TEST_F(TallyTest, OfAGpuThatIsNotOursThereIsNoId) {
+  Tally other({clock, domains, tenants},
+              {[](const std::string&) { return false; }, [](pid_t) { return false; }, nullptr,
+               [](const fault::Gpu&, const std::string&) { return false; }});
+  EXPECT_EQ(other.on_incident(sm_fault()), "");
+}
+
+TEST_F(TallyTest, AnAccountSaysWhatBecameOfEverybodyWhoWasThere) {
+  const Tenant& rogue = serves("rogue", "a", 1);
+  Tenant& llm = serves("llm", "a", 2);
+  Tenant& moved = serves("moved", "a", 4);
+  Tenant& finished = serves("finished", "a", 5);
+  Tenant& ended = serves("ended", "a", 6);
+  serves("unaware", "a", 7);
+  serves("elsewhere", "b", 8);
+  Tenant& beside = serves("beside", "b", 9);
+  beside.standby = member(10, "a");
+  auto incident = sm_fault();
+  incident.xids = {13, 43};
+  hear(incident);
+  promote(llm, "b");
+  moved.active.domain = "b";
+  move(finished, Phase::Finished);
+  end(ended);
+  beside.standby.pid = 0;
+  name(incident, rogue);
+  close(incident);
+  EXPECT_EQ(became("rogue"), "not there") << "it is the culprit";
+  EXPECT_EQ(became("llm"), "its standby goes on");
+  EXPECT_EQ(became("moved"), "left by its spare, and goes on in domain b");
+  EXPECT_EQ(became("finished"), "finished in good order");
+  EXPECT_EQ(became("ended"), "ended");
+  EXPECT_EQ(became("unaware"), "lost with its domain");
+  EXPECT_EQ(became("elsewhere"), "not there");
+  EXPECT_EQ(became("beside"), "its standby was there, and ended");
+  EXPECT_EQ(last().touched.size(), 6u);
+  EXPECT_EQ(last().xids, (std::vector<int>{13, 43}));
+  EXPECT_EQ(last().saw, std::vector<std::string>{"its dump says so"});
+  EXPECT_EQ(sm_faults(FaultOutcome::Lost), 1u);
+}
+
+TEST_F(TallyTest, WhoGoesOnElsewhereWithItsSpareIsNotLost) {
+  const Tenant& rogue = serves("rogue", "a", 1);
+  Tenant& moved = serves("moved", "a", 4);
+  auto incident = sm_fault();
+  hear(incident);
+  moved.active.domain = "b";
+  name(incident, rogue);
+  close(incident);
+  EXPECT_EQ(sm_faults(FaultOutcome::Lost), 0u);
+  EXPECT_EQ(sm_faults(FaultOutcome::Contained), 1u);
+}
+
+TEST_F(TallyTest, OfAFaultInNoDomainOnlyThoseAreToldOfWhomSomethingBecame) {
+  serves("well", "a", 1);
+  Tenant& ended = serves("ended", "b", 2);
+  auto incident = sm_fault();
+  incident.domain = "";
+  hear(incident);
+  end(ended);
+  close(incident);
+  EXPECT_EQ(became("ended"), "ended");
+  EXPECT_EQ(became("well"), "not there");
+}
+
+TEST_F(TallyTest, AnAccountNamesTheReportsOfItsExceptionsAlone) {
+  serves("rogue", "a", 1);
+  tally.note_report("b", "of another domain");
+  tally.note_report("a", "first");
+  auto incident = sm_fault();
+  incident.signals[0].source = fault::FaultSource::CoreDump;
+  hear(incident);
+  tally.note_report("a", "second");
+  close(incident);
+  EXPECT_EQ(last().reports, (std::vector<std::string>{"first", "second"}));
+  clock.advance(std::chrono::seconds(9));
+  close(sm_fault());
+  EXPECT_THAT(last().reports, testing::IsEmpty());
+}
 
 TEST_F(TallyTest, AFaultIsCountedOnceWhenItIsClosed) {
   const auto incident = sm_fault();
@@ -206,8 +319,14 @@ TEST_F(TallyTest, TheFallOfAParkedDomainIsNoFaultOfItsOwn) {
   clock.advance(Milliseconds(5'000));
   const auto words_of_the_fall = sm_fault();
   fall();
-  hear(words_of_the_fall);
-  close(words_of_the_fall);
+  const std::string id = last().id;
+  EXPECT_EQ(tally.on_incident(words_of_the_fall), id);
+  auto with_xid = words_of_the_fall;
+  with_xid.xids = {43};
+  with_xid.closed = true;
+  EXPECT_EQ(tally.on_incident(with_xid), id);
+  EXPECT_EQ(last().xids, std::vector<int>{43});
+  EXPECT_EQ(told.size(), 1u);
   EXPECT_EQ(sm_faults(FaultOutcome::Lost), 1u);
   EXPECT_EQ(all_faults(), 1u);
   clock.advance(Milliseconds(5'000));

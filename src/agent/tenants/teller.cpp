@@ -18,6 +18,7 @@ constexpr std::size_t longest_text_bytes = 4096;
 spdlog::level::level_enum level_of(abi::EventKind what) {
   switch (what) {
     case abi::EventKind::Fault:
+    case abi::EventKind::Incident:
     case abi::EventKind::Stray:
     case abi::EventKind::Promote:
     case abi::EventKind::Lost:
@@ -39,7 +40,8 @@ void log(const abi::Event& event) {
        {"TENANT", event.tenant},
        {"DOMAIN", event.domain},
        {"PID", event.pid == 0 ? "" : std::to_string(event.pid)},
-       {"SOURCE", event.source}},
+       {"SOURCE", event.source},
+       {"FAULT", event.fault}},
       fmt::format("{} tenant={} domain={} pid={} source={} epoch={} step={} {}", to_string(event.what),
                   event.tenant, event.domain, event.pid, event.source, event.epoch, event.step, event.text));
 }

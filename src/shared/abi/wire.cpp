@@ -428,6 +428,7 @@ struct Form<Event> {
                 {"epoch", m.epoch},
                 {"step", m.step},
                 {"text", m.text}});
+    if (!m.fault.empty()) out["fault"] = m.fault;
   }
   static void read(const json& in, Event& m) {
     read_number(in, "at_ns", m.at_ns);
@@ -439,6 +440,7 @@ struct Form<Event> {
     read_number(in, "epoch", m.epoch);
     read_number(in, "step", m.step);
     in.at("text").get_to(m.text);
+    if (in.contains("fault")) in.at("fault").get_to(m.fault);  // agents that are older send none
   }
 };
 

@@ -174,8 +174,8 @@ struct Inject {
 struct HandOver {
   std::string tenant;
 };
-/// A tenant that knows nothing of us is to give its GPU up as far as that, or to get it again. Answered by Done
-/// once it is so, or by Refused, with the reason; then it is as before.
+/// A tenant that knows nothing of us is to give its GPU up as far as that, or to get it again. Answered by
+/// Done once it is so, or by Refused, with the reason; then it is as before.
 struct Rest {
   std::string tenant;
   RestLevel level = RestLevel::Awake;
@@ -273,7 +273,8 @@ struct Event {
   std::string source;  ///< source of a fault
   std::uint32_t epoch = 0;
   std::uint64_t step = 0;
-  std::string text;  ///< one line for a person
+  std::string text;        ///< one line for a person
+  std::string fault = {};  ///< its id in `firebreak faults`
 };
 
 using Message =

@@ -25,7 +25,8 @@ TEST(Wire, EveryFieldOfAnAllocationSurvives) {
 }
 
 TEST(Wire, EveryFieldOfAnEventSurvives) {
-  const Event got = round_trip(Event{7, EventKind::Fault, "rogue", "a", 4711, "Xid", 3, 12, "one \"line\""});
+  const Event got =
+      round_trip(Event{7, EventKind::Fault, "rogue", "a", 4711, "Xid", 3, 12, "one \"line\"", "1q2w3e4"});
   EXPECT_EQ(got.at_ns, 7);
   EXPECT_EQ(got.what, EventKind::Fault);
   EXPECT_EQ(got.tenant, "rogue");

@@ -69,7 +69,9 @@ FaultView fault_of(const Json& entry) {
           text_at(entry, "domain"),
           text_at(entry, "culprit"),
           text_at(entry, "what"),
-          text_at(entry, "control_group")};
+          text_at(entry, "control_group"),
+          text_at(entry, "id"),
+          text_at(entry, "at")};
 }
 
 }  // namespace

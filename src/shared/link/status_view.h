@@ -48,6 +48,8 @@ struct FaultView {
   std::string culprit;  ///< a tenant, or "process 7"; empty: nobody is named
   std::string what;
   std::string control_group;  ///< the culprit's; empty: not known
+  std::string id = {};        ///< as `firebreak faults` has it; empty: an agent of before gave none
+  std::string at = {};        ///< the same moment in UTC, "2026-11-29T08:10:05Z"; empty: as the id
 };
 
 struct StatusView {

@@ -60,9 +60,10 @@ TEST(StatusView, HoldsHowParkingStandsWhereDomainsAreParked) {
 TEST(StatusView, HoldsTheLastFaults) {
   const StatusView view = parse_status(R"({"counts": {"past_faults": [
       {"at_ns": 11, "class": "sm", "outcome": "lost", "domain": "a", "culprit": "rogue", "what": "Xid 13",
-       "control_group": "/kubepods/pod1"}, 7, {"at_ns": "x"}]}})");
-  EXPECT_THAT(view.faults, ElementsAre(FieldsAre(11, "sm", "lost", "a", "rogue", "Xid 13", "/kubepods/pod1"),
-                                       FieldsAre(0, "", "", "", "", "", "")));
+       "control_group": "/kubepods/pod1", "id": "1mjnajx", "at": "2025-11-29T08:10:05Z"}, 7, {"at_ns": "x"}]}})");
+  EXPECT_THAT(view.faults, ElementsAre(FieldsAre(11, "sm", "lost", "a", "rogue", "Xid 13", "/kubepods/pod1",
+                                                 "1mjnajx", "2025-11-29T08:10:05Z"),
+                                       FieldsAre(0, "", "", "", "", "", "", "", "")));
   EXPECT_THAT(parse_status(status).faults, IsEmpty()) << "an older agent, or to a tenant";
 }
 

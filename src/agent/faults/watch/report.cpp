@@ -84,8 +84,9 @@ std::string text_of(const MpsServer& server, const Status& log) {
   return fmt::format("MPS server {}{}: {}", server.pid, in_domain(server.domain), heard);
 }
 
-std::string text_of(const fault::Incident& incident, Change change) {
-  return fmt::format("incident {}{}: {}", incident.id, text_of(change), describe(incident));
+std::string text_of(const fault::Incident& incident, Change change, const std::string& id) {
+  return fmt::format("incident {}{}: {}", id.empty() ? std::to_string(incident.id) : id, text_of(change),
+                     describe(incident));
 }
 
 }  // namespace firebreak::watch

@@ -39,7 +39,8 @@ std::string describe(const fault::Incident& incident);
 std::string text_of(const SourceState& source);
 std::string text_of(const GpuProcess& process, const Status& followed);
 std::string text_of(const MpsServer& server, const Status& log);
-std::string text_of(const fault::Incident& incident, Change change);
+/// `id`: as the agent gives it; empty: its number in this run.
+std::string text_of(const fault::Incident& incident, Change change, const std::string& id = {});
 
 // One JSON object each, told apart by "event": "source", "process", "server", "incident".
 std::string json_of(const SourceState& source);

@@ -74,6 +74,8 @@ TEST(Report, AnIncidentIsOneLineForPeople) {
   unknown.kind = "Xid 13";
   unknown.id = 8;
   EXPECT_EQ(text_of(unknown, Change::Closed), "incident 8 closed: unknown class, Xid 13; culprit unknown");
+  EXPECT_EQ(text_of(unknown, Change::New, "1mjnajx"),
+            "incident 1mjnajx: unknown class, Xid 13; culprit unknown");
 }
 
 TEST(Report, AnIncidentIsOneJsonObject) {

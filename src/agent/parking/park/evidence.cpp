@@ -92,6 +92,7 @@ std::string to_json(const Evidence& evidence) {
                {"when", evidence.when},
                {"culprit", {{"name", evidence.name}, {"pid", evidence.pid}, {"domain", evidence.domain}}},
                {"exception", exception_json(evidence.exception)},
+               {"fault", evidence.fault},
                {"timeline", Json::array()},
                {"affected", Json::array()},
                {"dump_bytes", evidence.dump_bytes},
@@ -114,6 +115,7 @@ Result<Evidence> evidence_from(std::string_view text) {
   Evidence evidence;
   evidence.id = text_at(json, "id");
   evidence.when = text_at(json, "when");
+  evidence.fault = text_at(json, "fault");
   evidence.name = text_at(culprit, "name");
   evidence.domain = text_at(culprit, "domain");
   evidence.pid = number_at<pid_t>(culprit, "pid").value_or(0);
@@ -134,8 +136,8 @@ Result<Evidence> evidence_from(std::string_view text) {
 std::string to_text(const Evidence& evidence, const std::string& dump_path) {
   const fault::CoreDumpException& exception = evidence.exception;
   std::string text = fmt::format(
-      "{}\n  exception  {}\n  kernel     {}\n  where      {}\n  culprit    {}, in domain {}\n"
-      "  when       {} UTC\n",
+      "{}\n  exception  {}\n  kernel     {}\n  where      {}\n  raised by  {}, in domain {}\n"
+      "  when       {}\n",
       evidence.id, exception.type, exception.kernel.empty() ? "not told" : exception.kernel, where(exception),
       evidence.name, evidence.domain, evidence.when);
   text += fmt::format("  core dump  {}\n",
@@ -146,7 +148,9 @@ std::string to_text(const Evidence& evidence, const std::string& dump_path) {
   text += "  timeline\n";
   for (const Moment& each : evidence.timeline)
     text += fmt::format("  {:>10.1f} ms  {}\n", each.ms, each.what);
-  text += "  who else was there\n";
+  if (evidence.fault.empty() && evidence.affected.empty()) return text + "  its fault is not over yet\n";
+  text +=
+      fmt::format("  fault      {}\n  who else was there\n", evidence.fault.empty() ? "-" : evidence.fault);
   for (const Affected& each : evidence.affected) text += fmt::format("    {}: {}\n", each.name, each.became);
   if (evidence.affected.empty()) text += "    nobody\n";
   return text;

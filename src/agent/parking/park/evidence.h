@@ -21,21 +21,22 @@ struct Moment {
 
 /// Somebody who was in the domain.
 struct Affected {
-  std::string name;    ///< its tenant and pid, or its pid
+  std::string name;    ///< its tenant
   std::string became;  ///< the outcome, in words
 };
 
 struct Evidence {
   std::string id;    ///< names its files; ids in the order of their names are in the order of time
-  std::string when;  ///< UTC, of the first word: "2026-11-24 18:35:12"
+  std::string when;  ///< of the first word: "2026-11-24T18:35:12Z"
   std::string name;  ///< name of the culprit: its tenant and pid, or its pid
   std::string domain;
   pid_t pid = 0;
   fault::CoreDumpException exception;
   std::vector<Moment> timeline;
-  std::vector<Affected> affected;
-  std::uint64_t dump_bytes = 0;  ///< 0: there is no dump, or not yet
-  bool is_cut = false;           ///< the dump was longer than is kept
+  std::string fault = {};          ///< the fault that it is of; empty: that is not over yet
+  std::vector<Affected> affected;  ///< tenants, as the agent's account of the fault has them
+  std::uint64_t dump_bytes = 0;    ///< 0: there is no dump, or not yet
+  bool is_cut = false;             ///< the dump was longer than is kept
 };
 
 /// Letters, digits, '.', '_' and '-', 128 at most, and none that begins with '.': no path leads out of a

@@ -16,13 +16,14 @@ using testing::HasSubstr;
 Evidence evidence() {
   Evidence made;
   made.id = "20261124T183512Z-rogue-77";
-  made.when = "2026-11-24 18:35:12";
+  made.when = "2026-11-24T18:35:12Z";
   made.name = "rogue-77";
   made.domain = "a";
   made.pid = 77;
   made.exception = {"CUDBG_EXCEPTION_WARP_MISALIGNED_ADDRESS", {}, 1, 2, 0x7fe33b7aec50, "load_word"};
   made.timeline = {{0, "dump began: the domain is halted"}, {58.25, "rogue-77 is named"}};
-  made.affected = {{"one-78", "left, or ended, before the domain fell"}};
+  made.affected = {{"one", "ended before its domain fell"}};
+  made.fault = "1mjnajx";
   made.dump_bytes = 250'169;
   return made;
 }
@@ -38,7 +39,8 @@ TEST(Evidence, TellsAPersonKernelCounterExceptionTimelineAndWhoWasThere) {
   const std::string text = to_text(evidence(), "/run/x.cudacore");
   for (const char* words :
        {"CUDBG_EXCEPTION_WARP_MISALIGNED_ADDRESS", "kernel     load_word", "PC 0x7fe33b7aec50, SM 1, warp 2",
-        "/run/x.cudacore (250169 bytes", "58.2 ms  rogue-77 is named", "one-78: left", "in domain a"})
+        "/run/x.cudacore (250169 bytes", "58.2 ms  rogue-77 is named", "one: ended", "in domain a",
+        "fault      1mjnajx", "when       2026-11-24T18:35:12Z\n"})
     EXPECT_THAT(text, HasSubstr(words));
 }
 
@@ -46,7 +48,8 @@ TEST(Evidence, WhatIsNotKnownIsSaidToBeSo) {
   Evidence little;
   little.id = "x";
   const std::string text = to_text(little, "");
-  for (const char* words : {"kernel     not told", "where      not told", "core dump  none", "nobody"})
+  for (const char* words :
+       {"kernel     not told", "where      not told", "core dump  none", "is not over yet"})
     EXPECT_THAT(text, HasSubstr(words));
 }
 
