@@ -139,6 +139,12 @@ TEST_F(FaultsInACluster, AreEventsOfTheNodeAndOfThePodThatCausedThem) {
   const auto events = api_->events();
   ASSERT_THAT(events, SizeIs(2));
   EXPECT_THAT(events[0]["message"], HasSubstr("caused by pod x/y (tenant rogue): it harmed nobody else"));
+  const auto faults = nlohmann::json::parse(command({"faults", "--json"}).output, nullptr, false);
+  ASSERT_EQ(faults.size(), 1u);
+  for (const auto& event : events) {
+    EXPECT_THAT(event["message"], testing::StartsWith(faults[0]["id"].get<std::string>() + ": "));
+    EXPECT_EQ(event["firstTimestamp"], faults[0]["at"]);
+  }
   EXPECT_EQ(events[0]["reason"], "GpuFaultContained");
   EXPECT_EQ(events[1]["involvedObject"]["name"], "y");
   EXPECT_EQ(events[1]["reason"], "CausedGpuFault");

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "commands/cluster/calls.h"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "ground/base/text.h"
+#include "ground/base/utc.h"
 
 namespace firebreak::cluster {
 namespace {
@@ -61,6 +61,14 @@ std::string place_of(const link::FaultView& fault) {
   return fmt::format("{} ({}){}", fault.what.empty() ? "a fault" : fault.what, fault.fault_class, where);
 }
 
+/// "1mjnajx: ", as `firebreak faults` has it.
+std::string id_of(const link::FaultView& fault) { return fault.id.empty() ? "" : fault.id + ": "; }
+
+/// As the agent has it: whoever reckons by a clock of his own may be a second beside it.
+std::string time_of(const link::FaultView& fault, Instant now) {
+  return fault.at.empty() ? in_utc(now.wall_of(fault.at_ns)) : fault.at;
+}
+
 std::string culprit_of(const link::FaultView& fault, const Pod* pod) {
   if (fault.culprit.empty()) return "by nobody who is known";
   const std::string name = fault.culprit.starts_with("process ") ? fault.culprit : "tenant " + fault.culprit;
@@ -80,7 +88,7 @@ ApiCall event(const std::string& space, const std::string& of, Json involved, co
               const link::FaultView& fault, const std::string& reason, const std::string& message,
               Instant now) {
   const std::string name = event_name(of, node, fault);
-  const std::string time = written(now.wall_of(fault.at_ns));
+  const std::string time = time_of(fault, now);
   const Json document = {{"apiVersion", "v1"},
                          {"kind", "Event"},
                          {"metadata", {{"name", name}, {"namespace", space}}},
@@ -111,10 +119,6 @@ std::string ApiAnswer::described() const {
 
 std::chrono::system_clock::time_point Instant::wall_of(std::int64_t at_ns) const {
   return wall - std::chrono::duration_cast<std::chrono::system_clock::duration>(monotonic - from_ns(at_ns));
-}
-
-std::string written(std::chrono::system_clock::time_point time) {
-  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::chrono::system_clock::to_time_t(time)));
 }
 
 Condition condition_of(const link::StatusView& status) {
@@ -152,7 +156,7 @@ ApiCall set_condition(const std::string& node, const Condition& condition, const
                       {"status", condition.status},
                       {"reason", condition.reason},
                       {"message", condition.message},
-                      {"lastHeartbeatTime", written(now.wall)},
+                      {"lastHeartbeatTime", in_utc(now.wall)},
                       {"lastTransitionTime", changed}};
   const Json document = {{"status", {{"conditions", Json::array({entry})}}}};
   return {"PATCH", node_path(node) + "/status", text_of(document), merge_type};
@@ -171,7 +175,8 @@ std::string event_name(const std::string& of, const std::string& node, const lin
 }
 
 std::string described(const link::FaultView& fault, const Pod* pod) {
-  return fmt::format("{}, {}: {}", place_of(fault), culprit_of(fault, pod), words_of(fault.outcome).words);
+  return fmt::format("{}{}, {}: {}", id_of(fault), place_of(fault), culprit_of(fault, pod),
+                     words_of(fault.outcome).words);
 }
 
 ApiCall tell_of_node(const std::string& node, const link::FaultView& fault, const Pod* pod, Instant now) {
@@ -184,12 +189,13 @@ ApiCall tell_of_node(const std::string& node, const link::FaultView& fault, cons
 ApiCall tell_of_pod(const std::string& node, const link::FaultView& fault, const Pod& pod, Instant now) {
   const Json involved = {
       {"apiVersion", "v1"}, {"kind", "Pod"}, {"namespace", pod.space}, {"name", pod.name}, {"uid", pod.uid}};
-  const std::string message = fmt::format("{}: {}", place_of(fault), words_of(fault.outcome).words);
+  const std::string message =
+      fmt::format("{}{}: {}", id_of(fault), place_of(fault), words_of(fault.outcome).words);
   return event(pod.space, "pod", involved, node, fault, "CausedGpuFault", message, now);
 }
 
 ApiCall annotate(const link::FaultView& fault, const Pod& pod, Instant now) {
-  const std::string value = fmt::format("{} {}: {}", written(now.wall_of(fault.at_ns)), place_of(fault),
+  const std::string value = fmt::format("{} {}{}: {}", time_of(fault, now), id_of(fault), place_of(fault),
                                         words_of(fault.outcome).words);
   const Json document = {{"metadata", {{"uid", pod.uid}, {"annotations", {{annotation, shortened(value)}}}}}};
   return {"PATCH", fmt::format("/api/v1/namespaces/{}/pods/{}/status", pod.space, pod.name),

@@ -75,7 +75,5 @@ ApiCall annotate(const link::FaultView& fault, const Pod& pod, Instant now);
 
 /// "misaligned-load (sm) in domain a, caused by pod x/y (tenant rogue): a standby went on".
 std::string described(const link::FaultView& fault, const Pod* pod);
-/// RFC 3339, in UTC, by seconds.
-std::string written(std::chrono::system_clock::time_point time);
 
 }  // namespace firebreak::cluster

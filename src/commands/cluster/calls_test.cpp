@@ -115,6 +115,18 @@ TEST(Event, SaysWhoItWasAsFarAsIsKnown) {
   EXPECT_THAT(described(fault, nullptr), testing::StartsWith("a fault (sm), "));
 }
 
+TEST(Event, HasTheFaultsIdAndItsMomentAsTheAgentSaysThem) {
+  link::FaultView fault = some_fault();
+  fault.id = "1mjnajx";
+  fault.at = "2025-11-29T08:10:05Z";
+  for (const ApiCall& call : {tell_of_node("n1", fault, &pod, noon), tell_of_pod("n1", fault, pod, noon)}) {
+    const json event = json::parse(call.body);
+    EXPECT_THAT(event["message"].get<std::string>(), testing::StartsWith("1mjnajx: misaligned-load (sm)"));
+    EXPECT_EQ(event["firstTimestamp"], "2025-11-29T08:10:05Z");
+  }
+  EXPECT_THAT(annotate(fault, pod, noon).body, HasSubstr("2025-11-29T08:10:05Z 1mjnajx: misaligned-load"));
+}
+
 TEST(Event, IsWholeWhateverATenantSays) {
   link::FaultView fault = some_fault();
   fault.what = "\xff\"\n" + std::string(5'000, 'x');

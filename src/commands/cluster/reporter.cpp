@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "ground/base/utc.h"
+
 namespace firebreak::cluster {
 namespace {
 
@@ -65,7 +67,7 @@ std::optional<ApiCall> Reporter::next_of_condition(Instant now) {
   }
   asked_ = Asked::Condition;
   being_told_ = *wanted_;
-  changed_ = known_->status == wanted_->status ? known_->changed : written(now.wall);
+  changed_ = known_->status == wanted_->status ? known_->changed : in_utc(now.wall);
   return set_condition(node_, being_told_, changed_, now);
 }
 

@@ -6,6 +6,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "ground/base/utc.h"
+
 namespace firebreak::cluster {
 namespace {
 
@@ -105,16 +107,16 @@ TEST_F(ReporterTest, TheConditionIsThereBeforeTheFirstFaultAndIsToldOnce) {
 
 TEST_F(ReporterTest, ItComesWithAFaultAndGoesWhenTheDomainServesAgain) {
   settle();
-  const std::string before = written(now.wall);
+  const std::string before = in_utc(now.wall);
   advance(std::chrono::seconds(60));
   be_in("draining");
   EXPECT_EQ(last_condition()["status"], "True");
-  EXPECT_EQ(last_condition()["lastTransitionTime"], written(now.wall));
+  EXPECT_EQ(last_condition()["lastTransitionTime"], in_utc(now.wall));
   EXPECT_NE(last_condition()["lastTransitionTime"], before);
   advance(std::chrono::seconds(1));
   be_in("restarting");
   EXPECT_EQ(last_condition()["message"], "domain a is restarting");
-  EXPECT_EQ(last_condition()["lastTransitionTime"], written(now.wall - std::chrono::seconds(1)))
+  EXPECT_EQ(last_condition()["lastTransitionTime"], in_utc(now.wall - std::chrono::seconds(1)))
       << "it is True as before";
   be_in("serving");
   EXPECT_EQ(last_condition()["status"], "False");
@@ -128,7 +130,7 @@ TEST_F(ReporterTest, ItsTimeOutlivesThisProgram) {
   be_in("draining");
   EXPECT_EQ(last_condition()["lastTransitionTime"], "2020-01-01T00:00:00Z");
   be_in("serving");
-  EXPECT_EQ(last_condition()["lastTransitionTime"], written(now.wall));
+  EXPECT_EQ(last_condition()["lastTransitionTime"], in_utc(now.wall));
 }
 
 TEST_F(ReporterTest, ANodeWhoseConditionIsRefusedIsReadAgain) {

@@ -125,6 +125,23 @@ MetricFamily faults(const json& counts) {
   return faults.take();
 }
 
+/// The last one alone: a series for each would never end.
+MetricFamily last_fault(const json& counts) {
+  Family last(MetricType::Gauge, "firebreak_last_fault_info",
+              "The last fault as `firebreak faults` has it; always 1.");
+  const json& past = list_of(counts, "past_faults");
+  if (past.empty()) return last.take();
+  const json& fault = past.back();
+  last.add({{"id", word_of(fault, "id")},
+            {"at", word_of(fault, "at")},
+            {"class", word_of(fault, "class")},
+            {"outcome", word_of(fault, "outcome")},
+            {"domain", word_of(fault, "domain")},
+            {"culprit", word_of(fault, "culprit")}},
+           1);
+  return last.take();
+}
+
 MetricFamily culprits(const json& counts) {
   Family culprits(MetricType::Counter, "firebreak_fault_culprit_total",
                   "GPU faults, by whether the process that caused them is known.");
@@ -224,6 +241,7 @@ std::vector<MetricFamily> metrics_of(const std::string& status_json) {
                          number_of(counts, "agent_starts")));
     all.push_back(domain_restarts(counts));
     all.push_back(faults(counts));
+    all.push_back(last_fault(counts));
     all.push_back(culprits(counts));
     all.push_back(promotions(counts));
     all.push_back(promotion_times(counts));

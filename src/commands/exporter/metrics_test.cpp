@@ -15,6 +15,9 @@ constexpr const char* status = R"json({
   "version": "0.6.0 (abc)",
   "counts": {
     "agent_starts": 3,
+    "past_faults": [{"id": "1mjnajw", "culprit": "first"},
+      {"id": "1mjnajx", "at": "2025-11-29T08:10:05Z", "at_ns": 7, "class": "sm", "outcome": "lost", "domain": "a",
+       "culprit": "rogue", "what": "Xid 13"}],
     "culprits": {"known": 1, "unknown": 2},
     "domain_restarts": {"a": {"daemon": 0, "server": 4}},
     "faults": {"sm": {"contained": 0, "parked": 1, "failed_over": 5, "lost": 2}},
@@ -51,6 +54,9 @@ TEST(Metrics, SayWhatTheStatusSays) {
            "firebreak_domain_restarts_total{domain=\"a\",what=\"server\"} 4\n",
            "firebreak_faults_total{class=\"sm\",outcome=\"failed_over\"} 5\n",
            "firebreak_faults_total{class=\"sm\",outcome=\"contained\"} 0\n",
+           "firebreak_last_fault_info{id=\"1mjnajx\",at=\"2025-11-29T08:10:05Z\",class=\"sm\",outcome="
+           "\"lost\","
+           "domain=\"a\",culprit=\"rogue\"} 1\n",
            "firebreak_fault_culprit_total{known=\"false\"} 2\n",
            "firebreak_promotions_total{fence=\"hand_over\"} 1\n",
            "firebreak_tenant_protected{tenant=\"llm\"} 1\n",
@@ -61,6 +67,7 @@ TEST(Metrics, SayWhatTheStatusSays) {
            "firebreak_held_processes 1\n",
        })
     EXPECT_THAT(text, HasSubstr(line));
+  EXPECT_THAT(text, Not(HasSubstr("1mjnajw"))) << "one series, however many faults there were";
   EXPECT_THAT(text, Not(HasSubstr("4711"))) << "a process's number is nothing to draw a curve by";
 }
 
@@ -87,6 +94,8 @@ TEST(Metrics, OfAnAgentThatCountsNothingAreWhatItSays) {
   EXPECT_THAT(text, HasSubstr("firebreak_up 1\n"));
   EXPECT_THAT(text, HasSubstr("firebreak_vault_bytes{tenant=\"x\"} 0\n"));
   EXPECT_THAT(text, Not(HasSubstr("firebreak_faults")));
+  EXPECT_THAT(text_of(metrics_of(R"({"counts": {"past_faults": [7]}})")),
+              HasSubstr("last_fault_info{id=\"\""));
   EXPECT_EQ(version_in("{}"), "");
 }
 
