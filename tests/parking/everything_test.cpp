@@ -3,6 +3,8 @@
 /// spare driver instance, a parked domain. All of it for real, on the software GPU.
 #include <algorithm>
 #include <fstream>
+#include <regex>
+#include <set>
 
 #include "tests/parking/parked_domain.h"
 
@@ -11,6 +13,7 @@ namespace {
 
 using testing::HasSubstr;
 using testing::Not;
+using testing::SizeIs;
 
 class Everything : public ParkedDomainWhole {
  protected:
@@ -65,6 +68,17 @@ class Everything : public ParkedDomainWhole {
     Sandbox::Environment all = environment_;
     all.emplace_back("CUDA_MPS_PIPE_DIRECTORY", sandbox_.file("d/anchor/pipe"));
     return sandbox_.run("firebreak-lab", {"inject", "misaligned-load"}, all).status.exit_code;
+  }
+
+  /// The faults that the agent's log tells of.
+  std::set<std::string> ids_in_log() const {
+    const std::regex form("\\bincident ([0-9a-z]{7})\\b");
+    std::set<std::string> ids;
+    for (const std::string& line : agent_->lines) {
+      std::smatch found;
+      if (std::regex_search(line, found, form)) ids.insert(found[1]);
+    }
+    return ids;
   }
 
   std::string told_to_stray_ = sandbox_.file("stray");
@@ -185,8 +199,7 @@ TEST_F(Everything, WhoComesWhileItsDomainIsHeldWorksInTheOtherOne) {
   expect_right(staying);
   wait_for_end(rogue);
   wait_for_parking("ready");
-  EXPECT_TRUE(agent_->said("incident 1")) << "and what comes when the domain falls is of it";
-  EXPECT_FALSE(agent_->said("incident 2"));
+  EXPECT_THAT(ids_in_log(), SizeIs(1)) << "what comes when the domain falls is of it";
 }
 
 // Where the file stayed that says so, nobody would have a spare there any more.

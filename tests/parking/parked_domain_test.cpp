@@ -44,7 +44,11 @@ TEST_P(EachKind, EverybodyElseFinishesAndOnlyTheFaulterGetsNothing) {
   ASSERT_EQ(all.size(), 1u) << listed;
   EXPECT_EQ(all[0]["culprit"]["pid"], culprit);
   EXPECT_GT(all[0]["dump_bytes"], 0);
+  const auto faults = nlohmann::json::parse(command({"faults", "--json"}).output, nullptr, false);
+  ASSERT_EQ(faults.size(), 1u);
+  EXPECT_EQ(all[0]["fault"], faults[0]["id"]);
   EXPECT_EQ(all[0]["affected"].size(), 2u);
+  EXPECT_EQ(faults[0]["touched"].size(), 2u);
   const std::string told = command({"report", all[0]["id"]}).output;
   EXPECT_THAT(told, HasSubstr(all[0]["exception"]["type"].get<std::string>()));
   EXPECT_THAT(told, HasSubstr("the domain has fallen"));

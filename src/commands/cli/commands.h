@@ -12,6 +12,7 @@ void add_doctor(CLI::App& app, Action& action);
 void add_explain(CLI::App& app, Action& action);
 void add_guard_probe(CLI::App& app, Action& action);
 void add_hand_over(CLI::App& app, Action& action);
+void add_faults(CLI::App& app, Action& action);
 void add_incidents(CLI::App& app, Action& action);
 void add_recovered(CLI::App& app, Action& action);
 void add_report(CLI::App& app, Action& action);

@@ -16,6 +16,7 @@ int main(int argument_count, char** arguments) {
   cli::add_cdi(app, action);
   cli::add_doctor(app, action);
   cli::add_explain(app, action);
+  cli::add_faults(app, action);
   cli::add_guard_probe(app, action);
   cli::add_hand_over(app, action);
   cli::add_incidents(app, action);

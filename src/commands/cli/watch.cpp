@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <signal.h>
 #include <CLI/CLI.hpp>
 
-#include <chrono>
 #include <cstdio>
-#include <ctime>
 
 #include "agent/faults/strays/guarded_watch.h"
 #include "agent/faults/watch/nvml_library.h"
 #include "agent/faults/watch/process_finder.h"
 #include "agent/faults/watch/report.h"
+#include "commands/cli/agent_socket.h"
 #include "commands/cli/commands.h"
+#include "commands/cli/fault_list.h"
+#include "ground/base/utc.h"
 #include "ground/os/event_loop.h"
 #include "ground/os/self.h"
 #include "ground/platform/platform.h"
@@ -21,6 +21,7 @@ namespace firebreak::cli {
 namespace {
 
 struct Options {
+  std::string socket_path;
   bool json = false;
   bool everybody = false;
   std::vector<pid_t> pids;
@@ -63,11 +64,7 @@ class Printer {
     fmt::print(to, "{}\n", line);
     std::fflush(to);
   }
-  static std::string now() {
-    const auto time = std::chrono::system_clock::now();
-    const auto ms = std::chrono::duration_cast<Milliseconds>(time.time_since_epoch()).count() % 1000;
-    return fmt::format("{:%H:%M:%S}.{:03}", fmt::localtime(std::chrono::system_clock::to_time_t(time)), ms);
-  }
+  static std::string now() { return in_utc_ms(std::chrono::system_clock::now()); }
 
   bool json_;
   watch::IncidentNews news_;
@@ -154,7 +151,17 @@ Status keep_watch(const Options& options) {
   return {};
 }
 
+/// One account of a fault: where an agent tells of those processes, nobody else does.
+bool is_for_agent(const Options& options) {
+  return options.gpu.empty() && options.mps_logs.empty() &&
+         is_told_by_agent(options.socket_path, options.pids);
+}
+
 int run(const Options& options) {
+  if (is_for_agent(options)) {
+    const Status followed = follow_faults(options.socket_path, options.json);
+    return followed ? 0 : complain(to_string(followed.error()));
+  }
   if (auto held = os::hold_signals({SIGINT, SIGTERM, SIGHUP}); !held)
     return complain(to_string(held.error()));
   const Status kept = keep_watch(options);
@@ -168,7 +175,10 @@ void add_watch(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(
       "watch", "Prints each fault as it happens, with the process that caused it; touches nobody");
   command->footer(
-      "Without --pid and --all: what the GPU itself tells. Ends on SIGINT and SIGTERM with exit status 0.");
+      "Where an agent answers this is `firebreak faults --follow`, unless --pid names a process that it does "
+      "not know. Without an agent, and without --pid and --all: what the GPU itself tells. Ends on SIGINT "
+      "and "
+      "SIGTERM with exit status 0.");
   command->add_flag("--json", options->json, "One JSON object a line");
   command
       ->add_option("--pid", options->pids,
@@ -180,6 +190,7 @@ void add_watch(CLI::App& app, Action& action) {
       ->check(CLI::IsMember({"real", "soft"}));
   command->add_option("--mps-log", options->mps_logs,
                       "Listen to the MPS server log in this directory; --all finds those of running servers");
+  add_socket_option(*command, options->socket_path);
   command->callback([options, &action] { action = [options] { return run(*options); }; });
 }
 
