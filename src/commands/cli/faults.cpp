@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-struct Options {
+struct FaultsOptions {
   std::string socket_path;
   std::string what;  ///< "show"; empty: the list
   std::string id;
@@ -28,7 +28,7 @@ Result<json> faults_at(const std::string& socket_path) {
   return faults_of(**agent);
 }
 
-int list(const Options& options) {
+int list(const FaultsOptions& options) {
   const auto faults = faults_at(options.socket_path);
   if (!faults) return complain(to_string(faults.error()));
   if (options.as_json) {
@@ -50,7 +50,7 @@ void print_reports(const json& fault, const std::string& folder) {
   }
 }
 
-int show(const Options& options) {
+int show(const FaultsOptions& options) {
   if (options.id.empty()) return complain("which fault? (firebreak faults lists their ids)");
   const auto faults = faults_at(options.socket_path);
   if (!faults) return complain(to_string(faults.error()));
@@ -67,7 +67,7 @@ int show(const Options& options) {
   return 0;
 }
 
-int run(const Options& options) {
+int run(const FaultsOptions& options) {
   if (!options.what.empty()) return show(options);
   if (!options.follows) return list(options);
   const Status done = follow_faults(options.socket_path, options.as_json);
@@ -77,7 +77,7 @@ int run(const Options& options) {
 }  // namespace
 
 void add_faults(CLI::App& app, Action& action) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<FaultsOptions>();
   CLI::App* command = app.add_subcommand(
       "faults", "Lists the last faults, follows them, or tells all that is known of one (faults show ID)");
   command->footer(
@@ -94,7 +94,7 @@ void add_faults(CLI::App& app, Action& action) {
 
 /// The name that `firebreak faults` had before.
 void add_incidents(CLI::App& app, Action& action) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<FaultsOptions>();
   CLI::App* command = app.add_subcommand("incidents", "The old name of `firebreak faults`");
   command->add_flag("--json", options->as_json, "One JSON document, for programs");
   add_socket_option(*command, options->socket_path);
