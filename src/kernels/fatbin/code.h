@@ -49,6 +49,7 @@ const char* to_string(Obstacle obstacle);
 struct Code {
   std::vector<Variable> variables;
   std::optional<Obstacle> obstacle;  ///< an obstacle means that the variables are not all
+  bool stores_addresses = false;     ///< Obstacle::StoresAddresses is among them, as PTX shows
 };
 
 /// Returns what a function that is defined elsewhere means: nothing for those that keep nothing (printf,

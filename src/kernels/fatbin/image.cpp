@@ -37,7 +37,7 @@ Code code_of_entry(const CodeEntry& entry) {
 /// Nobody sees in machine code what a kernel does with an address. PTX beside it is of the same source.
 bool may_store_addresses_by_its_ptx(const std::vector<CodeEntry>& entries) {
   return std::ranges::any_of(entries, [](const CodeEntry& entry) {
-    return entry.kind == CodeKind::Ptx && code_of_entry(entry).obstacle == Obstacle::StoresAddresses;
+    return entry.kind == CodeKind::Ptx && code_of_entry(entry).stores_addresses;
   });
 }
 

@@ -139,6 +139,20 @@ TEST(FatBinary, PtxBesideMachineCodeSaysWhatBecomesOfAddresses) {
   EXPECT_EQ(code_of_image(fat_binary({cubin(90, "steps"), ptx(70, "steps")}), hopper).obstacle, std::nullopt);
 }
 
+// What was linked into the machine code may store what it is given.
+TEST(FatBinary, PtxThatIsNotWholeSaysWhatBecomesOfAddresses) {
+  const std::string declared = ".extern .func store(.param .b64 a);\n.extern .global .u32 others;\n";
+  const auto with = [&](const std::string& body) {
+    EntryToBuild whole = ptx(70, "steps");
+    whole.payload += declared + ".entry k(.param .u64 out)\n{\nmov.u64 %a, steps;\n" + body + "ret;\n}\n";
+    return code_of_image(fat_binary({cubin(90, "steps"), whole}), hopper).obstacle;
+  };
+  EXPECT_EQ(with("ld.global.u32 %x, [%a];\n"), std::nullopt);
+  EXPECT_EQ(with("st.global.u64 [%p], %a;\n"), Obstacle::StoresAddresses);
+  EXPECT_EQ(with("{\n.param .b64 param0;\nst.param.b64 [param0], %a;\ncall.uni store, (param0);\n}\n"),
+            Obstacle::StoresAddresses);
+}
+
 // ---- Compression ----
 
 TEST(FatBinary, CompressedEntriesAreRead) {

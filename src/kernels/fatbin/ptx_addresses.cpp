@@ -21,12 +21,12 @@ using WordsOf = std::vector<Word>;
 
 enum class FlowKind {
   Compute,       ///< registers of registers, addresses and parameters
-  Load,          ///< from memory that may be local
+  Load,          ///< from memory that may be local, or a parameter
   Keep,          ///< a value goes into memory
   KeepLocal,     ///< into memory that ends with the function's call
   Call,          ///< of `callee`, with the sources as arguments
-  GiveBack,      ///< the function's result
-  TakeArgument,  ///< of a function that is no kernel
+  GiveBack,      ///< a result of a function that is no kernel
+  TakeArgument,  ///< of such a function
 };
 
 /// One instruction does this with values.
@@ -40,10 +40,11 @@ struct Flow {
 struct Function {
   Word name;
   bool is_kernel = false;
-  std::unordered_set<Word> parameters;
+  std::unordered_set<Word> parameters;  ///< those that lie in memory
   std::vector<Flow> flows;
   std::unordered_set<Word> addresses;  ///< registers and parameters that may hold one
   bool has_some_in_local = false;
+  bool points_to_parameters = false;
 };
 
 bool is_identifier(Word word) { return is_in_word(word[0]) && !is_digit(word[0]); }
@@ -122,6 +123,8 @@ class FunctionReader {
   }
   /// The text ended within a function.
   bool is_cut() const { return is_cut_; }
+  /// Names of functions, with those that somebody else defines.
+  const std::unordered_set<Word>& declared() const { return declared_; }
 
  private:
   void step() { word_ = words_.next(); }
@@ -140,17 +143,29 @@ class FunctionReader {
     Function made;
     made.is_kernel = is_kernel;
     int depth = 0;
+    bool is_in_memory = true;
     for (step(); !word_.empty() && word_ != "{" && word_ != ";"; step()) {
       if (word_ == "(") ++depth;
       if (word_ == ")") --depth;
+      if (word_ == ".reg" || word_ == ".param") is_in_memory = word_ == ".param";
       if (!is_identifier(word_)) continue;
-      if (depth > 0) made.parameters.insert(word_);
+      if (depth > 0) take_parameter(made, is_in_memory);
       if (depth == 0 && made.name.empty()) made.name = word_;
     }
-    if (word_ != "{") return;  // it is only declared
+    declared_.insert(made.name);
+    if (word_ != "{") return;
     step();
     functions_.push_back(std::move(made));
     body();
+  }
+
+  /// What stands before the name is a result.
+  void take_parameter(Function& made, bool is_in_memory) const {
+    if (is_in_memory) made.parameters.insert(word_);
+    if (made.is_kernel) return;
+    Flow& flow = made.flows.emplace_back();
+    flow.kind = made.name.empty() ? FlowKind::GiveBack : FlowKind::TakeArgument;
+    (made.name.empty() ? flow.from : flow.into) = {word_};
   }
 
   void body() {
@@ -213,7 +228,6 @@ class FunctionReader {
       if (!is_identifier(word)) continue;
       names_.push_back(std::string(word) + "#" + std::to_string(names_.size()));
       blocks_.back()[word] = names_.back();
-      return;
     }
   }
   Word parameter(Word name) const {
@@ -237,16 +251,11 @@ class FunctionReader {
     WordsOf values;
     for (const Operand& operand : instruction.operands) operand.add_values_to(values);
     if (values.empty()) return;
-    const bool is_parameter = instruction.name == "st" && instruction.has(".param");
     const bool is_local = instruction.name == "st" && instruction.has(".local");
-    if (!is_parameter) {
-      add(is_local ? FlowKind::KeepLocal : FlowKind::Keep).from = std::move(values);
-      return;
-    }
-    const Word name = first_name_in(instruction.operands[0]);
-    Flow& flow = add(is_own_parameter(name) ? FlowKind::GiveBack : FlowKind::Compute);
-    flow.into = {parameter(name)};
-    flow.from = std::move(values);
+    if (instruction.name == "st" && instruction.has(".param"))
+      return add_flow(FlowKind::Compute, {parameter(first_name_in(instruction.operands[0]))},
+                      std::move(values));
+    add(is_local ? FlowKind::KeepLocal : FlowKind::Keep).from = std::move(values);
   }
 
   static Word first_name_in(const Operand& operand) {
@@ -266,6 +275,8 @@ class FunctionReader {
       if (instruction.name == "selp" && i == 3) continue;  // which of the two
       operands[i].add_values_to(from);
     }
+    if (std::ranges::any_of(from, [&](Word name) { return is_own_parameter(name); }))
+      functions_.back().points_to_parameters = true;
     if (!has_memory) {
       if (!from.empty()) add_flow(FlowKind::Compute, std::move(into), std::move(from));
       return;
@@ -275,12 +286,9 @@ class FunctionReader {
   }
 
   void load(const Instruction& instruction, WordsOf into) {
-    if (instruction.name == "ld" && instruction.has(".param")) {
-      const Word name = first_name_in(instruction.operands[1]);
-      if (parameter(name) != name) return add_flow(FlowKind::Compute, std::move(into), {parameter(name)});
-      if (!functions_.back().is_kernel) add_flow(FlowKind::TakeArgument, std::move(into), {});
-      return;
-    }
+    if (instruction.name == "ld" && instruction.has(".param"))
+      return add_flow(FlowKind::Compute, std::move(into),
+                      {parameter(first_name_in(instruction.operands[1]))});
     const auto is_elsewhere = [&](Word space) { return instruction.has(space); };
     if (!std::ranges::any_of(elsewhere, is_elsewhere)) add_flow(FlowKind::Load, std::move(into), {});
   }
@@ -313,6 +321,7 @@ class FunctionReader {
   Words words_;
   Word word_ = words_.next();
   std::deque<Function> functions_;
+  std::unordered_set<Word> declared_;
   std::vector<std::unordered_map<Word, Word>> blocks_;  ///< parameters for calls, by their names
   std::deque<std::string> names_;                       ///< what flows call those
   bool is_cut_ = false;
@@ -321,10 +330,13 @@ class FunctionReader {
 /// Goes through all flows until nothing new comes to hold an address.
 class Spread {
  public:
-  Spread(std::deque<Function>& functions, const std::unordered_set<std::string>& variables)
-      : functions_(functions), names_(variables.begin(), variables.end()) {
-    for (const Function& function : functions) defined_.insert(function.name);
-    names_.insert(defined_.begin(), defined_.end());
+  Spread(std::deque<Function>& functions, const std::unordered_set<std::string>& variables,
+         std::unordered_set<Word> declared)
+      : functions_(functions), names_(variables.begin(), variables.end()), elsewhere_(std::move(declared)) {
+    for (const Function& function : functions) {
+      names_.insert(function.name);
+      elsewhere_.erase(function.name);
+    }
   }
 
   bool reaches_memory() {
@@ -345,21 +357,30 @@ class Spread {
       case FlowKind::Compute:
         return take(function, flow, is_some);
       case FlowKind::Load:
-        return take(function, flow, function.has_some_in_local || is_some_in_any_local_);
+        return take(function, flow,
+                    function.has_some_in_local || is_some_in_any_local_ ||
+                        (function.points_to_parameters && is_some_argument_));
       case FlowKind::Keep:
         return set(is_kept_, is_some);
-      case FlowKind::KeepLocal:
-        return set(function.has_some_in_local, is_some);
+      case FlowKind::KeepLocal:  // it may be the caller's
+        return set(function.is_kernel ? function.has_some_in_local : is_some_in_any_local_, is_some);
       case FlowKind::GiveBack:
         return set(is_some_result_, is_some);
       case FlowKind::TakeArgument:
         return take(function, flow, is_some_argument_);
       case FlowKind::Call:
-        if (!defined_.contains(flow.callee) && !obstacle_of_function(std::string(flow.callee))) return;
-        set(is_some_argument_, is_some);
-        set(is_some_in_any_local_, function.has_some_in_local);
-        return take(function, flow, is_some_result_);
+        return call(function, flow, is_some);
     }
+  }
+
+  /// What is defined elsewhere may do anything, but for what is known to keep nothing.
+  void call(Function& function, const Flow& flow, bool is_some) {
+    const bool is_elsewhere = elsewhere_.contains(flow.callee);
+    if (is_elsewhere && !obstacle_of_function(std::string(flow.callee))) return;
+    set(is_kept_, is_elsewhere && (is_some || function.has_some_in_local));
+    set(is_some_argument_, is_some);
+    set(is_some_in_any_local_, function.has_some_in_local);
+    take(function, flow, is_elsewhere || is_some_result_);
   }
 
   void take(Function& function, const Flow& flow, bool is_address) {
@@ -373,8 +394,8 @@ class Spread {
 
   std::deque<Function>& functions_;
   std::unordered_set<Word> names_;
-  std::unordered_set<Word> defined_;
-  bool is_some_argument_ = false;  ///< of a call, whichever
+  std::unordered_set<Word> elsewhere_;  ///< functions that are not defined here
+  bool is_some_argument_ = false;       ///< of a call, whichever
   bool is_some_result_ = false;
   bool is_some_in_any_local_ = false;
   bool is_kept_ = false;
@@ -386,7 +407,7 @@ class Spread {
 bool may_keep_addresses(std::string_view text, const std::unordered_set<std::string>& variables) {
   FunctionReader reader(text);
   std::deque<Function> functions = reader.read();
-  return reader.is_cut() || Spread(functions, variables).reaches_memory();
+  return reader.is_cut() || Spread(functions, variables, reader.declared()).reaches_memory();
 }
 
 }  // namespace firebreak::fatbin

@@ -98,6 +98,59 @@ TEST(PtxAddresses, ArgumentsAndResultsOfFunctionsAreFollowed) {
   EXPECT_TRUE(may_store(of + ".entry k()\n{\n" + take + "st.global.u64 [%p], %b;\nret;\n}\n"));
 }
 
+TEST(PtxAddresses, RegistersMayBeParameters) {
+  const std::string store =
+      ".func store(.reg .u64 to, .reg .u64 what)\n{\nst.global.u64 [to], what;\nret;\n}\n";
+  const auto call = [](const char* value) {
+    return std::string(".entry k(.param .u64 out)\n{\nmov.u64 %a, steps;\ncall.uni store, (%p, ") + value +
+           ");\nret;\n}\n";
+  };
+  EXPECT_FALSE(may_store(store + call("%p")));
+  EXPECT_TRUE(may_store(store + call("%a")));
+  const std::string of = ".func (.reg .u64 result) of()\n{\nmov.u64 result, steps;\nret;\n}\n";
+  const std::string take = ".entry k()\n{\ncall.uni (%b), of;\n";
+  EXPECT_FALSE(may_store(of + take + "ld.global.u32 %x, [%b];\nret;\n}\n"));
+  EXPECT_TRUE(may_store(of + take + "st.global.u64 [%p], %b;\nret;\n}\n"));
+}
+
+TEST(PtxAddresses, AFunctionMayStoreToItsCallersLocalMemory) {
+  const std::string fill =
+      ".func fill(.param .b64 fill_0)\n{\nld.param.u64 %r1, [fill_0];\ncvta.to.local.u64 %r2, %r1;\n"
+      "mov.u64 %r3, steps;\nst.local.u64 [%r2], %r3;\nret;\n}\n";
+  const auto call = [](const char* use) {
+    return std::string(
+               ".entry k(.param .u64 out)\n{\n.local .align 8 .b8 depot[16];\ncvta.local.u64 %c, depot;\n{\n"
+               ".param .b64 param0;\nst.param.b64 [param0+0], %c;\ncall.uni fill, (param0);\n}\n") +
+           use + "ret;\n}\n";
+  };
+  EXPECT_FALSE(may_store(fill + call("ld.local.u64 %b, [depot];\nld.global.u32 %x, [%b];\n")));
+  EXPECT_TRUE(may_store(fill + call("ld.local.u64 %b, [depot];\nst.global.u64 [%p], %b;\n")));
+}
+
+TEST(PtxAddresses, AParameterMayBeReadByItsAddress) {
+  const std::string store =
+      ".func store(.param .align 8 .b8 store_0[16])\n{\nmov.b64 %r1, store_0;\nld.u64 %r2, [%r1];\n"
+      "ld.u64 %r3, [%r1+8];\nst.global.u64 [%r2], %r3;\nret;\n}\n";
+  const auto call = [](const char* value) {
+    return std::string(
+               ".entry k(.param .u64 out)\n{\nmov.u64 %a, steps;\n{\n.param .align 8 .b8 param0[16];\n"
+               "st.param.b64 [param0+0], %p;\nst.param.b64 [param0+8], ") +
+           value + ";\ncall.uni store, (param0);\n}\nret;\n}\n";
+  };
+  EXPECT_FALSE(may_store(store + call("%p")));
+  EXPECT_TRUE(may_store(store + call("%a")));
+}
+
+TEST(PtxAddresses, ParametersMayBeDeclaredTogether) {
+  const std::string of =
+      ".func (.param .b64 result) of(.param .b64 of_0)\n{\nmov.u64 %r1, steps;\n"
+      "st.param.b64 [result+0], %r1;\nret;\n}\n";
+  EXPECT_TRUE(may_store(of +
+                        ".entry k(.param .u64 out)\n{\n.param .b64 given, taken;\nst.param.b64 [given], %p;\n"
+                        "call.uni (taken), of, (given);\nld.param.b64 %b, [taken];\nst.global.u64 [%p], %b;\n"
+                        "ret;\n}\n"));
+}
+
 TEST(PtxAddresses, AFunctionLiesElsewhereToo) {
   const std::string function = ".func f()\n{\nret;\n}\n";
   EXPECT_FALSE(may_store(function + ".entry k()\n{\ncall.uni f;\nret;\n}\n"));

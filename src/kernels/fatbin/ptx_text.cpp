@@ -54,7 +54,8 @@ class Reader {
     }
     if (!has_version || words_.is_torn()) meet(Obstacle::Malformed);
     look_for_uses();
-    if (!code_.obstacle && may_keep_addresses(text_, names_)) meet(Obstacle::StoresAddresses);
+    code_.stores_addresses = code_.obstacle != Obstacle::Malformed && may_keep_addresses(text_, names_);
+    if (code_.stores_addresses) meet(Obstacle::StoresAddresses);
     return std::move(code_);
   }
 
