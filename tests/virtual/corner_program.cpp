@@ -68,6 +68,8 @@ std::pair<CUresult, unsigned long long> CornerProgram::run(const std::string& wh
   if (what == "old_names") return {old_names(), 0};
   if (what == "set_attributes") return {set_attributes(), 0};
   if (what == "attributes") return attributes();
+  if (what == "set_synchronous") return {set_synchronous(), 0};
+  if (what == "give_symbols") return {give_symbols(), 0};
   if (what == "copy_between_contexts") return copy_between_contexts();
   if (what == "cancel") return cancel();
   if (what == "green") return green();
@@ -283,6 +285,23 @@ std::pair<CUresult, unsigned long long> CornerProgram::attributes() {
   CUresult result = driver_.cuStreamGetAttribute(stream_, CU_LAUNCH_ATTRIBUTE_PRIORITY, &value);
   result = first_of(result, driver_.cuCtxGetFlags(&flags));
   return {result, 100ULL * flags + static_cast<unsigned int>(-value.priority)};
+}
+
+CUresult CornerProgram::set_synchronous() {
+  CUdeviceptr memory = 0;
+  const unsigned int wanted = 1;
+  const CUresult result = driver_.cuMemAlloc_v2(&memory, 4096);
+  return first_of(result, driver_.cuPointerSetAttribute(&wanted, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, memory));
+}
+
+CUresult CornerProgram::give_symbols() {
+  CUmodule module = nullptr;
+  const char* name = "somewhere";
+  void* address = host_;
+  std::array<CUjit_option, 3> options{CU_JIT_GLOBAL_SYMBOL_NAMES, CU_JIT_GLOBAL_SYMBOL_ADDRESSES,
+                                      CU_JIT_GLOBAL_SYMBOL_COUNT};
+  std::array<void*, 3> values{&name, &address, reinterpret_cast<void*>(std::uintptr_t{1})};
+  return driver_.cuModuleLoadDataEx(&module, waiting_ptx, options.size(), options.data(), values.data());
 }
 
 std::pair<CUresult, unsigned long long> CornerProgram::copy_between_contexts() {

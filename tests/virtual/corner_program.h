@@ -34,6 +34,8 @@ class CornerProgram {
   ///   old_names               Uses the first versions of functions, whose names have no number.
   ///   set_attributes          Sets some of a context and of a stream.
   ///   attributes              What these are now, as one number.
+  ///   set_synchronous         Has copies of some memory wait for their end.
+  ///   give_symbols            Loads code, and gives it an address of the host's.
   ///   copy_between_contexts   Copies a word within the current context, and answers it.
   ///   cancel                  Cancels a thread that is in a call; 1: it has ended of that.
   ///   retain_release TIMES    Has a primary context so often, and leaves a stream and memory in it.
@@ -52,6 +54,8 @@ class CornerProgram {
   std::pair<CUresult, unsigned long long> cancel();
   CUresult old_names();
   CUresult set_attributes();
+  CUresult set_synchronous();
+  CUresult give_symbols();
   std::pair<CUresult, unsigned long long> attributes();
   std::pair<CUresult, unsigned long long> copy_between_contexts();
   CUresult start_waiting(CUstream stream);

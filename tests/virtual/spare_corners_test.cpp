@@ -100,6 +100,35 @@ TEST_F(SpareCorners, AttributesHoldAfterAMove) {
   EXPECT_EQ(program->ask("corner attributes").value, 403U);
 }
 
+struct Unprotecting {
+  const char* what;
+  const char* reason;
+};
+
+class SpareCornersAside : public SpareCorners, public testing::WithParamInterface<Unprotecting> {};
+
+TEST_P(SpareCornersAside, IsToldAndGoesOn) {
+  const auto program = start_protected();
+  const auto model = start_plain("model");
+  const std::string what = std::string("corner ") + GetParam().what;
+  const auto right = model->ask(what);
+  for (int i = 0; i < 2; ++i) {
+    const auto answer = program->ask(what);
+    EXPECT_EQ(answer.result, right.result);
+    EXPECT_EQ(answer.value, right.value);
+    EXPECT_TRUE(page_->is(SpareState::Unprotected));
+    EXPECT_EQ(page_->reason(), GetParam().reason);
+    page_->ask_to_leave();
+    EXPECT_EQ((*page_)->flips.load(), 0U);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, SpareCornersAside,
+                         testing::Values(Unprotecting{"set_synchronous", "it sets an attribute of memory"},
+                                         Unprotecting{"give_symbols",
+                                                      "it gives its code addresses of its own"}),
+                         [](const auto& tested) { return std::string(tested.param.what); });
+
 // The program's handle of its primary context is the anchor's.
 TEST_F(SpareCorners, CopiesBetweenContextsAreToldTheInstancesOwn) {
   const auto program = start_protected();
