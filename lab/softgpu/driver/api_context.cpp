@@ -97,6 +97,9 @@ CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) { return with_primary(devic
 
 CUresult cuDevicePrimaryCtxRelease(CUdevice device) { return cuDevicePrimaryCtxRelease_v2(device); }
 CUresult cuDevicePrimaryCtxReset(CUdevice device) { return cuDevicePrimaryCtxReset_v2(device); }
+CUresult cuDevicePrimaryCtxSetFlags(CUdevice device, unsigned int flags) {
+  return cuDevicePrimaryCtxSetFlags_v2(device, flags);
+}
 
 CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned int flags) {
   return with_process([&](Process& process) {
@@ -170,6 +173,11 @@ CUresult cuCtxCreate(CUcontext* context, unsigned int flags, CUdevice device) {
 CUresult cuCtxDestroy(CUcontext context) { return cuCtxDestroy_v2(context); }
 CUresult cuCtxPushCurrent(CUcontext context) { return cuCtxPushCurrent_v2(context); }
 CUresult cuCtxPopCurrent(CUcontext* context) { return cuCtxPopCurrent_v2(context); }
+
+/// Nobody else has attached to it: there is no cuCtxAttach here.
+CUresult cuCtxDetach(CUcontext context) {
+  return context != current_context() ? CUDA_ERROR_INVALID_CONTEXT : cuCtxDestroy_v2(context);
+}
 
 CUresult cuCtxSetCurrent(CUcontext context) {
   return with_process([&](Process& process) {

@@ -34,6 +34,13 @@ CUresult newer_memory_info(std::size_t* free_bytes, std::size_t* total_bytes, in
   return cuMemGetInfo_v2(free_bytes, total_bytes);
 }
 
+/// And it has a function of a name that the table does not know.
+CUresult newer_than_all(int* answer) {
+  if (answer == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *answer = 1;
+  return CUDA_SUCCESS;
+}
+
 CUdriverProcAddressQueryResult find_entry(std::string_view name, int api_version, bool per_thread,
                                           void** function) {
   const auto* const row = firebreak::abi::cuda_function_at(name, api_version);
@@ -42,6 +49,10 @@ CUdriverProcAddressQueryResult find_entry(std::string_view name, int api_version
   }
   if (name == "cuMemGetInfo" && api_version >= version_of_newer) {
     *function = reinterpret_cast<void*>(&newer_memory_info);
+    return CU_GET_PROC_ADDRESS_SUCCESS;
+  }
+  if (name == "cuNewerThanAll" && api_version >= version_of_newer) {
+    *function = reinterpret_cast<void*>(&newer_than_all);
     return CU_GET_PROC_ADDRESS_SUCCESS;
   }
   if (!name.starts_with("cu")) return CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;

@@ -3,6 +3,7 @@
 #include <map>
 #include <utility>
 
+#include "shared/abi/cuda_launches.h"
 #include "softgpu/driver/entry.h"
 #include "softgpu/driver/launch.h"
 
@@ -95,6 +96,20 @@ CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned int grid_dim_x,
   cooperative.cooperative = 1;
   return launch(function, shape, stream, {kernel_params, nullptr},
                 {{CU_LAUNCH_ATTRIBUTE_COOPERATIVE, cooperative}});
+}
+
+/// Each launch is on another device, and there is one. None may be in a default stream.
+CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS* launches, unsigned int device_count,
+                                              unsigned int flags) {
+  constexpr unsigned int known_flags = 0x3;
+  if (launches == nullptr || device_count != 1 || (flags & ~known_flags) != 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  const CUDA_LAUNCH_PARAMS& given = launches[0];
+  if (reinterpret_cast<std::uintptr_t>(given.hStream) <= CU_STREAM_PER_THREAD_AS_INT)
+    return CUDA_ERROR_INVALID_VALUE;
+  return cuLaunchCooperativeKernel(given.function, given.gridDimX, given.gridDimY, given.gridDimZ,
+                                   given.blockDimX, given.blockDimY, given.blockDimZ, given.sharedMemBytes,
+                                   given.hStream, given.kernelParams);
 }
 
 }  // extern "C"
