@@ -10,6 +10,7 @@
 
 #include "shared/abi/cuda_arrays.h"
 #include "shared/abi/cuda_green_contexts.h"
+#include "shared/abi/cuda_launches.h"
 
 namespace firebreak::test {
 namespace {
@@ -31,8 +32,21 @@ again:
   @%more bra again;
   ret;
 }
+
+.visible .entry put(.param .u64 to, .param .u32 value)
+{
+  .reg .u64 %p;
+  .reg .u32 %x;
+  ld.param.u64 %p, [to];
+  ld.param.u32 %x, [value];
+  st.global.u32 [%p], %x;
+  ret;
+}
 )";
 
+constexpr unsigned int yielding_waits = 2;  // CU_CTX_SCHED_YIELD of cuda.h
+constexpr unsigned int blocking_waits = 4;  // CU_CTX_SCHED_BLOCKING_SYNC of cuda.h
+constexpr std::uint32_t to_put = 41;
 constexpr std::size_t piece_bytes = std::size_t{4} << 20;
 
 CUresult first_of(CUresult before, CUresult result) { return before == CUDA_SUCCESS ? result : before; }
@@ -60,6 +74,7 @@ std::pair<CUresult, unsigned long long> CornerProgram::run(const std::string& wh
   if (what == "init") return {driver_.cuInit(0), 0};
   if (what == "ask_for_newer") return ask_for_newer();
   if (what == "use_newer") return use_newer();
+  if (what == "ask_for_unknown") return ask_for_unknown();
   if (what == "allocate_too_much") return {allocate_too_much(), 0};
   if (what == "retain_release" && words >> times) return {retain_release(times), 0};
   if (const CUresult prepared = prepare(); prepared != CUDA_SUCCESS) return {prepared, 0};
@@ -68,7 +83,12 @@ std::pair<CUresult, unsigned long long> CornerProgram::run(const std::string& wh
   if (what == "old_names") return {old_names(), 0};
   if (what == "set_attributes") return {set_attributes(), 0};
   if (what == "attributes") return attributes();
+  if (what == "set_flags") return {driver_.cuDevicePrimaryCtxSetFlags_v2(0, yielding_waits), 0};
+  if (what == "flags") return flags();
   if (what == "set_synchronous") return {set_synchronous(), 0};
+  if (what == "detach") return {detach(), 0};
+  if (what == "launch_on_each_device") return launch_on_each_device();
+  if (what == "launch_as_before") return launch_as_before();
   if (what == "give_symbols") return {give_symbols(), 0};
   if (what == "copy_between_contexts") return copy_between_contexts();
   if (what == "cancel") return cancel();
@@ -83,6 +103,7 @@ CUresult CornerProgram::prepare() {
   CUresult result = driver_.cuCtxGetCurrent(&context_);
   result = first_of(result, driver_.cuModuleLoadData(&module, waiting_ptx));
   result = first_of(result, driver_.cuModuleGetFunction(&wait_, module, "wait_for_word"));
+  result = first_of(result, driver_.cuModuleGetFunction(&put_, module, "put"));
   return first_of(result, driver_.cuMemHostAlloc(&host_, 4096, 0));
 }
 
@@ -138,6 +159,14 @@ std::pair<CUresult, unsigned long long> CornerProgram::use_newer() {
   int devices = 0;
   const CUresult result = newer_(&free_bytes, &total_bytes, &devices);
   return {result, static_cast<unsigned long long>(devices)};
+}
+
+std::pair<CUresult, unsigned long long> CornerProgram::ask_for_unknown() {
+  constexpr int version = 13020;
+  CUdriverProcAddressQueryResult found = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+  void* function = nullptr;
+  const CUresult result = driver_.cuGetProcAddress_v2("cuNewerThanAll", &function, version, 0, &found);
+  return {result, found == CU_GET_PROC_ADDRESS_SUCCESS && function != nullptr ? 1ULL : 0ULL};
 }
 
 CUresult CornerProgram::allocate_too_much() {
@@ -266,7 +295,6 @@ CUresult CornerProgram::old_names() {
 
 namespace {
 
-constexpr unsigned int blocking_waits = 4;  // CU_CTX_SCHED_BLOCKING_SYNC of cuda.h
 constexpr int stream_priority = -3;
 
 }  // namespace
@@ -287,11 +315,57 @@ std::pair<CUresult, unsigned long long> CornerProgram::attributes() {
   return {result, 100ULL * flags + static_cast<unsigned int>(-value.priority)};
 }
 
+std::pair<CUresult, unsigned long long> CornerProgram::flags() {
+  unsigned int flags = 0;
+  const CUresult result = driver_.cuCtxGetFlags(&flags);
+  return {result, flags};
+}
+
 CUresult CornerProgram::set_synchronous() {
   CUdeviceptr memory = 0;
   const unsigned int wanted = 1;
   const CUresult result = driver_.cuMemAlloc_v2(&memory, 4096);
   return first_of(result, driver_.cuPointerSetAttribute(&wanted, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, memory));
+}
+
+/// Who has detached last is in no such context any more.
+CUresult CornerProgram::detach() {
+  CUcontext made = nullptr;
+  CUcontext now = nullptr;
+  CUdeviceptr memory = 0;
+  CUresult result = driver_.cuCtxCreate(&made, 0, 0);
+  result = first_of(result, driver_.cuMemAlloc_v2(&memory, 4096));
+  result = first_of(result, driver_.cuCtxDetach(made));
+  result = first_of(result, driver_.cuCtxGetCurrent(&now));
+  return result == CUDA_SUCCESS && now != context_ ? CUDA_ERROR_INVALID_CONTEXT : result;
+}
+
+std::pair<CUresult, unsigned long long> CornerProgram::launch_on_each_device() {
+  CUdeviceptr memory = 0;
+  std::uint32_t stored = 0;
+  CUresult result = CUDA_SUCCESS;
+  if (stream_ == nullptr) result = driver_.cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING);
+  result = first_of(result, driver_.cuMemAlloc_v2(&memory, 4096));
+  std::uint32_t value = to_put;
+  std::array<void*, 2> parameters{&memory, &value};
+  CUDA_LAUNCH_PARAMS launch{put_, 1, 1, 1, 1, 1, 1, 0, stream_, parameters.data()};
+  result = first_of(result, driver_.cuLaunchCooperativeKernelMultiDevice(&launch, 1, 0));
+  result = first_of(result, driver_.cuStreamSynchronize(stream_));
+  result = first_of(result, driver_.cuMemcpyDtoH_v2(&stored, memory, sizeof stored));
+  return {first_of(result, driver_.cuMemFree_v2(memory)), stored};
+}
+
+std::pair<CUresult, unsigned long long> CornerProgram::launch_as_before() {
+  CUdeviceptr memory = 0;
+  std::uint32_t stored = 0;
+  CUresult result = driver_.cuMemAlloc_v2(&memory, 4096);
+  result = first_of(result, driver_.cuFuncSetBlockShape(put_, 1, 1, 1));
+  result = first_of(result, driver_.cuParamSetv(put_, 0, &memory, sizeof memory));
+  result = first_of(result, driver_.cuParamSeti(put_, sizeof memory, to_put));
+  result = first_of(result, driver_.cuParamSetSize(put_, sizeof memory + sizeof to_put));
+  result = first_of(result, driver_.cuLaunchGrid(put_, 1, 1));
+  result = first_of(result, driver_.cuMemcpyDtoH_v2(&stored, memory, sizeof stored));
+  return {first_of(result, driver_.cuMemFree_v2(memory)), stored};
 }
 
 CUresult CornerProgram::give_symbols() {

@@ -14,7 +14,8 @@
 
 namespace firebreak::test {
 
-/// All but `init` and what is asked for by name needs the calling thread's current context.
+/// All but `init` and what is asked for by name needs the calling thread's current
+/// context.
 class CornerProgram {
  public:
   explicit CornerProgram(const cuda::Backend& driver) : driver_(driver) {}
@@ -26,6 +27,7 @@ class CornerProgram {
   ///   init                    Makes nothing besides.
   ///   ask_for_newer           1: there is such a function, with parameters that no header of ours has.
   ///   use_newer               How many devices that says.
+  ///   ask_for_unknown         1: there is a function of a name that no header of ours has.
   ///   allocate_too_much       More than the library between allows, where there is one.
   ///   capture_and_free TIMES  A thread captures so often, and this one allocates and frees meanwhile.
   ///   free_twice              Frees in the order of a stream, and answers what the second time does.
@@ -34,7 +36,12 @@ class CornerProgram {
   ///   old_names               Uses the first versions of functions, whose names have no number.
   ///   set_attributes          Sets some of a context and of a stream.
   ///   attributes              What these are now, as one number.
+  ///   set_flags               Sets some of the primary context.
+  ///   flags                   What these are now.
   ///   set_synchronous         Has copies of some memory wait for their end.
+  ///   detach                  Makes a context, and detaches, which ends it.
+  ///   launch_on_each_device   Launches in a structure, and answers what that has stored.
+  ///   launch_as_before        The same with parameters that are set one by one.
   ///   give_symbols            Loads code, and gives it an address of the host's.
   ///   copy_between_contexts   Copies a word within the current context, and answers it.
   ///   cancel                  Cancels a thread that is in a call; 1: it has ended of that.
@@ -45,6 +52,13 @@ class CornerProgram {
   CUresult prepare();
   std::pair<CUresult, unsigned long long> ask_for_newer();
   std::pair<CUresult, unsigned long long> use_newer();
+  std::pair<CUresult, unsigned long long> ask_for_unknown();
+  std::pair<CUresult, unsigned long long> flags();
+  CUresult set_synchronous();
+  CUresult detach();
+  std::pair<CUresult, unsigned long long> launch_on_each_device();
+  std::pair<CUresult, unsigned long long> launch_as_before();
+  CUresult give_symbols();
   CUresult allocate_too_much();
   CUresult capture_and_free(unsigned int times);
   CUresult free_twice();
@@ -54,8 +68,6 @@ class CornerProgram {
   std::pair<CUresult, unsigned long long> cancel();
   CUresult old_names();
   CUresult set_attributes();
-  CUresult set_synchronous();
-  CUresult give_symbols();
   std::pair<CUresult, unsigned long long> attributes();
   std::pair<CUresult, unsigned long long> copy_between_contexts();
   CUresult start_waiting(CUstream stream);
@@ -66,7 +78,8 @@ class CornerProgram {
   using NewerMemoryInfo = CUresult (*)(std::size_t*, std::size_t*, int*);
   NewerMemoryInfo newer_ = nullptr;
   CUfunction wait_ = nullptr;
-  CUstream stream_ = nullptr;  ///< set_attributes() makes it
+  CUfunction put_ = nullptr;
+  CUstream stream_ = nullptr;  ///< whoever needs it first makes it
   void* host_ = nullptr;
   std::thread feeding_;
 };

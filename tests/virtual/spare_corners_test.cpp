@@ -100,6 +100,38 @@ TEST_F(SpareCorners, AttributesHoldAfterAMove) {
   EXPECT_EQ(program->ask("corner attributes").value, 403U);
 }
 
+// The anchor's context had them, which does no work.
+TEST_F(SpareCorners, FlagsOfThePrimaryContextAreThoseOfTheOneThatWorks) {
+  const auto program = start_protected();
+  EXPECT_EQ(program->tell("corner set_flags"), CUDA_SUCCESS);
+  EXPECT_EQ(program->ask("corner flags").value, 2U);
+  ASSERT_TRUE(page_->is(SpareState::Protected)) << page_->reason();
+  page_->ask_to_leave();
+  ASSERT_EQ((*page_)->flips.load(), 1U) << page_->reason();
+  EXPECT_EQ(program->ask("corner flags").value, 2U);
+}
+
+// The driver ended the context, and ours was current still.
+TEST_F(SpareCorners, WhoDetachesLastEndsTheContext) {
+  const auto program = start_protected();
+  EXPECT_EQ(program->tell("corner detach"), CUDA_SUCCESS);
+  EXPECT_EQ(start_plain("model")->tell("corner detach"), CUDA_SUCCESS);
+  EXPECT_TRUE(page_->is(SpareState::Protected)) << page_->reason();
+}
+
+// Its function and its stream stand in a structure, and were those of the instance that had been left.
+TEST_F(SpareCorners, LaunchesInAStructureAreToldTheInstancesOwn) {
+  const auto program = start_protected();
+  EXPECT_EQ(program->ask("corner launch_on_each_device").value, 41U);
+  EXPECT_EQ(start_plain("model")->ask("corner launch_on_each_device").value, 41U);
+  ASSERT_TRUE(page_->is(SpareState::Protected)) << page_->reason();
+  page_->ask_to_leave();
+  ASSERT_EQ((*page_)->flips.load(), 1U) << page_->reason();
+  const auto answer = program->ask("corner launch_on_each_device");
+  EXPECT_EQ(answer.result, CUDA_SUCCESS);
+  EXPECT_EQ(answer.value, 41U);
+}
+
 struct Unprotecting {
   const char* what;
   const char* reason;
@@ -123,11 +155,12 @@ TEST_P(SpareCornersAside, IsToldAndGoesOn) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Ways, SpareCornersAside,
-                         testing::Values(Unprotecting{"set_synchronous", "it sets an attribute of memory"},
-                                         Unprotecting{"give_symbols",
-                                                      "it gives its code addresses of its own"}),
-                         [](const auto& tested) { return std::string(tested.param.what); });
+INSTANTIATE_TEST_SUITE_P(
+    Ways, SpareCornersAside,
+    testing::Values(Unprotecting{"launch_as_before", "it launches kernels as CUDA 3 does"},
+                    Unprotecting{"set_synchronous", "it sets an attribute of memory"},
+                    Unprotecting{"give_symbols", "it gives its code addresses of its own"}),
+    [](const auto& tested) { return std::string(tested.param.what); });
 
 // The program's handle of its primary context is the anchor's.
 TEST_F(SpareCorners, CopiesBetweenContextsAreToldTheInstancesOwn) {
@@ -165,6 +198,18 @@ TEST_F(SpareCorners, AFunctionThatIsNewerThanAllThatAreKnownIsTheDriversOwn) {
   page_.emplace(program->pid());
   EXPECT_TRUE(page_->is(SpareState::Unprotected));
   EXPECT_THAT(page_->reason(), testing::HasSubstr("cuMemGetInfo"));
+}
+
+// It got the driver's own, which works in the domain for anchors.
+TEST_F(SpareCorners, AFunctionOfAnUnknownNameIsNotThere) {
+  EXPECT_EQ(start_plain("model")->ask("corner ask_for_unknown").value, 1U);
+  for (const char* const name : {"a", "b", "anchor"}) start_mps(name);
+  const auto program = start_again("corner ask_for_unknown");
+  EXPECT_EQ(program->ask("corner ask_for_unknown").value, 0U);
+  EXPECT_EQ(program->tell("init_without_variables"), CUDA_SUCCESS);
+  page_.emplace(program->pid());
+  EXPECT_TRUE(page_->is(SpareState::Protected)) << page_->reason();
+  EXPECT_EQ(program->ask("corner ask_for_unknown").value, 0U);
 }
 
 TEST_F(SpareCorners, ThereIsNoNewerFunctionOnceThereIsASpare) {

@@ -238,7 +238,7 @@ class TakenNodes {
 template <class Type>
 inline constexpr bool holds_many_addresses =
     std::is_same_v<Type, CUDA_MEMCPY3D_BATCH_OP*> || std::is_same_v<Type, CUstreamBatchMemOpParams*> ||
-    std::is_same_v<Type, CUmemDecompressParams*> || std::is_same_v<Type, CUDA_LAUNCH_PARAMS*>;
+    std::is_same_v<Type, CUmemDecompressParams*>;
 
 template <CudaParameterKind kind, class Type, class... Rest>
 decltype(auto) given(As<kind>, const Turn& turn, Type value, const Rest&... rest) {

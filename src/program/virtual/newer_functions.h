@@ -20,4 +20,12 @@ bool is_newer_than_known(std::string_view name, int cuda_version, const void* an
   return ask(newest_known_version) != answer;
 }
 
+/// True when it has answered a name that is not known here, and that all drivers before did not have. Ours
+/// can neither follow what it does, nor take it to the instance that works.
+template <class Ask>
+bool is_new_name(std::string_view name, int cuda_version, const Ask& ask) {
+  return cuda_version > newest_known_version && !abi::is_cuda_function_name(name) &&
+         ask(newest_known_version) == nullptr;
+}
+
 }  // namespace firebreak::virtual_driver

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Code: what is loaded is kept, so that another instance can load it.
+#include <list>
 #include <memory>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "ground/os/memory.h"
 #include "program/virtual/calls.h"
 #include "program/virtual/code_image.h"
+#include "shared/abi/cuda_launches.h"
 
 namespace firebreak::virtual_driver::own {
 namespace {
@@ -242,6 +246,29 @@ CUresult cuLibraryGetGlobal(const OwnCall& call, CUdeviceptr* address, std::size
                       [&](const cuda::Backend& driver, CUdeviceptr* at, std::size_t* size, CUlibrary own) {
                         return driver.cuLibraryGetGlobal(at, size, own, name);
                       });
+}
+
+/// Each launch has a function and a stream of its own.
+CUresult cuLaunchCooperativeKernelMultiDevice(const OwnCall& call, CUDA_LAUNCH_PARAMS* launches,
+                                              unsigned int count, unsigned int flags) {
+  return call.all.call([&](const Turn& turn) {
+    std::vector<CUDA_LAUNCH_PARAMS> here(launches, launches + (launches == nullptr ? 0 : count));
+    std::list<Counted> givers;
+    for (CUDA_LAUNCH_PARAMS& each : here) {
+      const bool may =
+          !call.all.taken().any() || call.all.may_launch(turn, each.function, each.kernelParams, nullptr);
+      if (!may) return CUDA_ERROR_NOT_SUPPORTED;
+      givers.emplace_back(call.all.work_of(each.hStream).givers);
+      each.function = turn.objects.translate(each.function, turn.slot);
+      each.hStream = turn.objects.translate(each.hStream, turn.slot);
+    }
+    const CUresult result = turn.driver.cuLaunchCooperativeKernelMultiDevice(
+        launches == nullptr ? nullptr : here.data(), count, flags);
+    if (result != CUDA_SUCCESS) return result;
+    for (const CUDA_LAUNCH_PARAMS& each : std::span(launches, here.size()))
+      call.all.give_unknown(call.all.work_of(each.hStream));
+    return result;
+  });
 }
 
 CUresult cuModuleUnload(const OwnCall& call, CUmodule module) {

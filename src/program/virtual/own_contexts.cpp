@@ -17,8 +17,45 @@ void show_anchor(const OwnCall& call) {
   current().there[anchor].context = there;
 }
 
+/// The one of the program's contexts that the anchor has. Null: it has not asked for it yet.
+Object* primary_of(const OwnCall& call) {
+  Object* found = nullptr;
+  call.all.objects().for_each(Family::Context, [&](Object& each) {
+    if (each.in[anchor].load() != 0) found = &each;
+  });
+  return found;
+}
+
+/// Every instance has the primary context from its beginning: here, and in what comes.
+CUresult set_primary_flags(const OwnCall& call, unsigned int flags) {
+  Object* const object = primary_of(call);
+  if (object == nullptr || call.all.is_plain()) return CUDA_SUCCESS;
+  const auto set = [flags](Making& making) { return making.driver.cuDevicePrimaryCtxSetFlags_v2(0, flags); };
+  const CUresult result = call.all.call([&](const Turn& turn) {
+    Making making{turn.driver, turn.slot, turn.objects};
+    const CUresult done = set(making);
+    if (done == CUDA_SUCCESS)
+      (void)turn.objects.add_step(*object, turn.slot, {"flags", set, 0, std::to_string(flags)});
+    return done;
+  });
+  if (result == CUDA_SUCCESS) call.all.something_new();
+  return result;
+}
+
+/// What the program has set before it had the context, the anchor knows.
+void know_flags(const OwnCall& call) {
+  unsigned int flags = 0;
+  int is_active = 0;
+  const CUresult known = call.all.own_driver().cuDevicePrimaryCtxGetState(0, &flags, &is_active);
+  if (known == CUDA_SUCCESS && flags != 0) (void)set_primary_flags(call, flags);
+}
+
 bool is_known(const OwnCall& call, CUcontext context) {
-  return context == nullptr || call.all.has_context(context);
+  if (context == nullptr || call.all.objects().find(Family::Context, number_of(context)) != nullptr)
+    return true;
+  const bool is_primary = call.all.has_context(context);
+  if (is_primary) know_flags(call);
+  return is_primary;
 }
 
 /// Makes a context, which is current then.
@@ -64,7 +101,12 @@ CUresult cuInit(const OwnCall& call, unsigned int flags) { return call.all.initi
 
 CUresult cuDevicePrimaryCtxRetain(const OwnCall& call, CUcontext* context, CUdevice device) {
   if (context == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (device == 0) return call.all.retain_primary(context);
+  if (device == 0) {
+    const bool was_there = primary_of(call) != nullptr;
+    const CUresult result = call.all.retain_primary(context);
+    if (result == CUDA_SUCCESS && !was_there) know_flags(call);
+    return result;
+  }
   call.all.stand_aside("it uses several devices");
   return call.all.own_driver().cuDevicePrimaryCtxRetain(context, device);
 }
@@ -139,20 +181,53 @@ CUresult cuDevicePrimaryCtxReset(const OwnCall& call, CUdevice device) {
   return cuDevicePrimaryCtxReset_v2(call, device);
 }
 
-CUresult cuCtxDestroy_v2(const OwnCall& call, CUcontext context) {
+CUresult cuDevicePrimaryCtxSetFlags_v2(const OwnCall& call, CUdevice device, unsigned int flags) {
+  const CUresult result = call.all.own_driver().cuDevicePrimaryCtxSetFlags_v2(device, flags);
+  return result == CUDA_SUCCESS && device == 0 ? set_primary_flags(call, flags) : result;
+}
+
+CUresult cuDevicePrimaryCtxSetFlags(const OwnCall& call, CUdevice device, unsigned int flags) {
+  return own::cuDevicePrimaryCtxSetFlags_v2(call, device, flags);
+}
+
+namespace {
+
+/// Runs `end_one` in the instance that works. Where the context has ended of that, it ends in the spare, too.
+template <class EndOne>
+CUresult end_context(const OwnCall& call, CUcontext context, const EndOne& end_one) {
   Object* const object = call.all.objects().find(Family::Context, number_of(context));
   if (object == nullptr || object->steps.empty()) return CUDA_ERROR_INVALID_CONTEXT;
+  if (!call.all.is_plain() && object == primary_of(call)) return CUDA_ERROR_INVALID_CONTEXT;
+  bool is_gone = false;
   const CUresult result = call.all.call([&](const Turn& turn) {
-    const CUresult destroyed = turn.driver.cuCtxDestroy_v2(turn.objects.translate(context, turn.slot));
-    if (destroyed == CUDA_SUCCESS) {
-      call.all.memory().free_all_of(number_of(context), turn.instance);
-      end_object<CUcontext>(
-          turn, object, [](const cuda::Backend& driver, CUcontext there) { driver.cuCtxDestroy_v2(there); });
-    }
-    return destroyed;
+    const CUresult ended = end_one(turn.driver, turn.objects.translate(context, turn.slot), &is_gone);
+    if (ended != CUDA_SUCCESS || !is_gone) return ended;
+    call.all.memory().free_all_of(number_of(context), turn.instance);
+    end_object<CUcontext>(
+        turn, object, [](const cuda::Backend& driver, CUcontext there) { driver.cuCtxDestroy_v2(there); });
+    return ended;
   });
-  if (result == CUDA_SUCCESS) forget_last(call, context);
+  if (result == CUDA_SUCCESS && is_gone) forget_last(call, context);
   return result;
+}
+
+}  // namespace
+
+CUresult cuCtxDestroy_v2(const OwnCall& call, CUcontext context) {
+  return end_context(call, context, [](const cuda::Backend& driver, CUcontext own, bool* is_gone) {
+    *is_gone = true;
+    return driver.cuCtxDestroy_v2(own);
+  });
+}
+
+/// The driver counts the users of a context, which is current. Whoever detaches last ends it.
+CUresult cuCtxDetach(const OwnCall& call, CUcontext context) {
+  return end_context(call, context, [](const cuda::Backend& driver, CUcontext own, bool* is_gone) {
+    const CUresult result = driver.cuCtxDetach(own);
+    CUcontext now = nullptr;
+    *is_gone = result == CUDA_SUCCESS && driver.cuCtxGetCurrent(&now) == CUDA_SUCCESS && now != own;
+    return result;
+  });
 }
 
 /// No other instance has it.

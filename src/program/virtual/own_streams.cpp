@@ -168,6 +168,10 @@ bool replace(const OwnCall& call, const char* symbol, void** function, int cuda_
     *function = nullptr;
     return false;
   }
+  if (is_new_name(symbol, cuda_version, ask)) {
+    *function = nullptr;  // as from a driver of the version that is known here
+    return false;
+  }
   void* const ours = stub_of_entry_point(symbol, cuda_version, flags);
   if (ours == nullptr && trace() == Trace::Calls)
     std::fprintf(stderr, "firebreak: %s is not known here\n", symbol);
