@@ -71,7 +71,7 @@ TEST_F(Limits, AGpuIsNamedByItsUuidToDaemonAndTenant) {
               HasSubstr(std::string("CUDA_VISIBLE_DEVICES=") + software_gpu + "\n"));
   EXPECT_THAT(command({"status"}).output, HasSubstr(std::string("a       serving  ") + software_gpu));
   EXPECT_THAT(environment_of_a_tenant({"--gpu", "GPU-7"}).output,
-              HasSubstr("no MPS domain has the GPU GPU-7"));
+              HasSubstr(std::string("there is no GPU 'GPU-7' (there is ") + software_gpu));
 }
 
 TEST_F(Limits, AGpuThatIsNotThereIsSaid) {

@@ -2,9 +2,11 @@
 #include "agent/domains/placement.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 namespace firebreak::agent {
 namespace {
@@ -26,6 +28,12 @@ std::vector<Site> on_the_gpu(std::vector<Site> sites, const PlacementWish& wish)
   return sites;
 }
 
+std::string gpus_of(const std::vector<Site>& sites) {
+  std::set<std::string> gpus;
+  for (const Site& site : sites) gpus.insert(site.gpu);
+  return fmt::format("{}", fmt::join(gpus, ", "));
+}
+
 std::string reasons(const std::vector<Site>& sites) {
   std::string text;
   for (const Site& site : sites) {
@@ -39,7 +47,9 @@ std::string reasons(const std::vector<Site>& sites) {
 
 Result<std::string> choose_domain(const std::vector<Site>& sites, const PlacementWish& wish) {
   const std::vector<Site> candidates = on_the_gpu(sites, wish);
-  if (candidates.empty()) return fail(ErrorCode::NotFound, "no MPS domain has the GPU " + wish.gpu);
+  if (candidates.empty())
+    return fail(ErrorCode::NotFound, "no MPS domain has the GPU " + wish.gpu,
+                "the agent has " + gpus_of(sites) + ", and others where its own --gpu names them");
   std::map<std::string, std::size_t> actives_on;
   for (const Site& site : candidates) actives_on[site.gpu] += site.actives;
   const std::string avoided = domain_to_avoid(candidates, wish);

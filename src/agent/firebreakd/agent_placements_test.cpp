@@ -106,7 +106,7 @@ TEST_F(Placements, AGpuThatNoDomainHasIsRefused) {
   domains.gpus = {{"a", "GPU-0"}, {"b", "GPU-0"}};
   Peer command = peer();
   EXPECT_THAT(refusal(command, abi::Place{"llm", abi::Role::Active, "GPU-1", 0, 0}),
-              HasSubstr("no MPS domain has the GPU GPU-1"));
+              HasSubstr("no MPS domain has the GPU GPU-1 (the agent has GPU-0, and others"));
 }
 
 TEST_F(Placements, TheStatusShowsDomainsWithTheirClients) {

@@ -350,7 +350,7 @@ Result<Place> take_place(const CommandLine& options, const Sockets& sockets,
                 "start this one with --user as well, or remove that directory first");
   constexpr Milliseconds a_moment(500);
   auto lock = take_directory(options.directory, a_moment);
-  if (!lock) return propagate(lock, "another agent uses this directory");
+  if (!lock) return propagate(lock);
   // The folder is open: each socket and each domain in it says by itself who may use it.
   if (sockets.operator_group || sockets.tenant_group || sockets.observer_group) {
     if (auto through = os::let_through(options.directory); !through) return propagate(through);

@@ -81,10 +81,12 @@ Result<os::FileLock> take_directory(const std::string& directory, Milliseconds l
   const auto until = std::chrono::steady_clock::now() + longest;
   const std::string path = directory + lock_name;
   auto lock = os::FileLock::take(path);
-  while (!lock && std::chrono::steady_clock::now() < until) {
+  const auto is_held = [&lock] { return !lock && lock.error().code == ErrorCode::Unavailable; };
+  while (is_held() && std::chrono::steady_clock::now() < until) {
     std::this_thread::sleep_for(Milliseconds(5));
     lock = os::FileLock::take(path);
   }
+  if (is_held()) return propagate(lock, "another agent uses this directory");
   return lock;
 }
 
@@ -99,7 +101,7 @@ Result<OwnUser> become_own_user(const CommandLine& options, const Sockets& socke
   if (auto gone = os::remove_if_by_user(options.directory + lock_name, user->uid); !gone)
     return propagate(gone);
   const auto lock = take_directory(options.directory, helper_end_limit);
-  if (!lock) return propagate(lock, "another agent uses this directory");
+  if (!lock) return propagate(lock);
   if (auto shared = os::share_folder(options.directory, user->gid); !shared) return propagate(shared);
   if (auto handed = hand_over_what_was_left(options, sockets, *user); !handed) return propagate(handed);
   auto helper = start_helper(arguments, *lock);

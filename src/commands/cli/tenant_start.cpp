@@ -112,13 +112,21 @@ Status heed_environment(TenantOptions& options) {
     if (!wish.note.empty()) options.notes.push_back(std::move(wish.note));
   }
   const auto gpus = os::environment_variable("CUDA_VISIBLE_DEVICES");
-  if (!gpus || !options.gpu.empty()) return {};
+  if (!gpus && options.gpu.empty()) return {};
   const auto platform = platform::choose();
-  auto wish = gpu_wish(*gpus, platform ? uuids_of(*platform) : std::vector<std::string>{});
-  if (!wish) return propagate(wish);
-  options.gpu = std::move(wish->gpu);
-  options.hides_gpus = wish->hides_all;
-  if (!wish->note.empty()) options.notes.push_back(std::move(wish->note));
+  const auto uuids = platform ? uuids_of(*platform) : std::vector<std::string>{};
+  if (options.gpu.empty()) {
+    auto wish = gpu_wish(*gpus, uuids);
+    if (!wish) return propagate(wish);
+    options.gpu = std::move(wish->gpu);
+    options.hides_gpus = wish->hides_all;
+    if (!wish->note.empty()) options.notes.push_back(std::move(wish->note));
+  }
+  if (options.gpu.empty()) return {};
+  // The agent knows no GPU of a domain that has all of them, and CUDA would show the program none.
+  auto gpu = platform::choose_gpu(uuids, options.gpu);
+  if (!gpu) return propagate(gpu);
+  options.gpu = std::move(*gpu);
   return {};
 }
 

@@ -372,8 +372,11 @@ namespace {
 Result<Fd> watch(const std::string& path, std::uint32_t events) {
   Fd fd(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
   if (!fd) return fail_errno("watch " + path, errno);
-  if (::inotify_add_watch(fd.get(), path.c_str(), events) < 0) return fail_errno("watch " + path, errno);
-  return fd;
+  if (::inotify_add_watch(fd.get(), path.c_str(), events) >= 0) return fd;
+  if (errno == ENOSPC)  // it is no disk that is full
+    return fail(ErrorCode::ResourceExhausted, "watch " + path + ": this user watches too many files",
+                "raise fs.inotify.max_user_watches");
+  return fail_errno("watch " + path, errno);
 }
 
 }  // namespace

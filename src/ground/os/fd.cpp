@@ -39,6 +39,7 @@ ErrorCode code_of_errno(int number) {
     case ESRCH:
       return ErrorCode::NotFound;
     case ENOSPC:
+    case EDQUOT:
     case ENOMEM:
     case EMFILE:
     case ENFILE:
@@ -54,8 +55,27 @@ ErrorCode code_of_errno(int number) {
   }
 }
 
+namespace {
+
+/// What to do about it, where that is the same whatever was done.
+const char* hint_of_errno(int number) {
+  switch (number) {
+    case ENOSPC:
+      return "free space on that file system, or name a folder on another one";
+    case EDQUOT:
+      return "this user's quota there is used up: free space, or name a folder on another file system";
+    case EROFS:
+      return "name a folder on a file system that is not mounted read-only";
+    default:
+      return "";
+  }
+}
+
+}  // namespace
+
 tl::unexpected<Error> fail_errno(const std::string& doing, int number) {
-  return fail(code_of_errno(number), doing + ": " + std::generic_category().message(number));
+  return fail(code_of_errno(number), doing + ": " + std::generic_category().message(number),
+              hint_of_errno(number));
 }
 
 }  // namespace firebreak::os

@@ -60,11 +60,11 @@ Result<Fd> duplicate(int descriptor);
 // --- errno error
 // From errno to the project's errors, the same way everywhere.
 
-/// EACCES and EPERM become PermissionDenied, ENOENT and ESRCH NotFound, ENOSPC, ENOMEM, EMFILE and ENFILE
-/// ResourceExhausted, EAGAIN Unavailable, EPIPE Protocol, ETIMEDOUT Timeout, the rest Internal.
+/// EACCES and EPERM become PermissionDenied, ENOENT and ESRCH NotFound, ENOSPC, EDQUOT, ENOMEM, EMFILE and
+/// ENFILE ResourceExhausted, EAGAIN Unavailable, EPIPE Protocol, ETIMEDOUT Timeout, the rest Internal.
 ErrorCode code_of_errno(int number);
 
-/// "DOING: the errno's text".
+/// "DOING: the errno's text"; where a disk is full or may not be written, with what to do.
 tl::unexpected<Error> fail_errno(const std::string& doing, int number);
 
 }  // namespace firebreak::os

@@ -46,6 +46,12 @@ TEST(ErrnoError, MapsToTheCodesThatTheKernelInterfacePromises) {
   EXPECT_EQ(code_of_errno(EIO), ErrorCode::Internal);
   const tl::unexpected<Error> failed = fail_errno("open /x", ENOENT);
   EXPECT_EQ(failed.value().message, "open /x: No such file or directory");
+  EXPECT_EQ(failed.value().hint, "");
+}
+
+TEST(ErrnoError, SaysWhatToDoWhereAFileSystemTakesNothing) {
+  for (const int number : {ENOSPC, EDQUOT, EROFS})
+    EXPECT_NE(fail_errno("write /x", number).value().hint, "") << number;
 }
 
 }  // namespace
