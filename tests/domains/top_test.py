@@ -85,6 +85,9 @@ class Top(SoftGpuTest):
         working = self.until_picture(r"\nllm +serving +ready .* \d+ +[1-9]\d*\.\d")
         for line in working.split("\r\n"):
             self.assertLessEqual(len(line), COLUMNS)
+        names = subprocess.run([str(PROGRAMS / "firebreak"), "status", "--names", "--socket", self.socket],
+                               env=self.environment, timeout=PATIENCE_S, check=True, capture_output=True, text=True)
+        self.assertEqual(names.stdout, "llm\n")
         command = [str(PROGRAMS / "firebreak"), "run", "--socket", self.socket, "--name", "rogue", "--",
                    str(PROGRAMS / "firebreak-lab"), "inject", "misaligned-load"]
         subprocess.run(command, env=self.environment, timeout=PATIENCE_S, check=False, capture_output=True)

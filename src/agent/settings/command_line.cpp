@@ -223,6 +223,19 @@ std::optional<std::string> read_file_too(CLI::App& app, int argument_count, char
   return std::nullopt;
 }
 
+/// Those of the manual.
+std::vector<pages::Example> examples() {
+  return {
+      {"Serves one GPU, for the members of a group", "firebreakd --tenant-group firebreak"},
+      {"The same where others are to outlive exceptions of kernels, too",
+       "firebreakd --tenant-group firebreak --park-s 30 --spares"},
+      {"Serves two GPUs of several (nvidia-smi -L)", "firebreakd --gpu GPU-5f3c --gpu GPU-91aa"},
+      {"Tries Firebreak without a GPU", "firebreakd --gpu-kind soft --directory /tmp/firebreak"},
+      {"Says whether a file of options is in order",
+       "firebreakd --check --config /etc/firebreak/firebreakd.toml"},
+  };
+}
+
 }  // namespace
 
 std::optional<int> read_command_line(int argument_count, char** arguments, CommandLine& into) {
@@ -230,7 +243,8 @@ std::optional<int> read_command_line(int argument_count, char** arguments, Comma
   add_tenant_options(app, into);
   add_turn_options(app, into);
   add_machine_options(app, into);
-  if (pages::print_if_asked(app, {"firebreakd", 8, platform::version()}, argument_count, arguments)) return 0;
+  const pages::Subject subject{"firebreakd", 8, platform::version(), examples()};
+  if (pages::print_if_asked(app, subject, argument_count, arguments)) return 0;
   CLI11_PARSE(app, argument_count, arguments);
   if (!into.configuration.empty()) {
     if (const auto wrong = read_file_too(app, argument_count, arguments, into)) {

@@ -6,6 +6,9 @@
 
 namespace firebreak::cli {
 
+/// The type of arguments that name a tenant of the agent's: shells complete them.
+inline constexpr const char* tenant_type = "TENANT";
+
 // Each adds its subcommand to `app` and, when the user chose it, puts what to do into `action`.
 void add_cdi(CLI::App& app, Action& action);
 void add_doctor(CLI::App& app, Action& action);

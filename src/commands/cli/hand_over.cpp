@@ -68,7 +68,7 @@ void add_hand_over(CLI::App& app, Action& action) {
       "hand-over", "Has a tenant's standby go on in its active's place, which becomes the standby");
   command->footer(
       "Between two steps: no commit is lost. Exit status 0: the standby's first kernel has completed.");
-  command->add_option("NAME", options->name, "The tenant's name")->required();
+  command->add_option("NAME", options->name, "The tenant's name")->type_name(tenant_type)->required();
   command->add_option("--patience-ms", options->patience_ms, "With the active's next commit")
       ->check(CLI::Range(1, 3'600'000))
       ->capture_default_str();

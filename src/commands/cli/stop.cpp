@@ -41,7 +41,7 @@ void add_stop(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(
       "stop", "Ends a tenant, and its standby, so that those who share its MPS domain go on");
   command->footer("Exit status 0: it is gone. How it ended is printed.");
-  command->add_option("NAME", options->name, "The tenant's name")->required();
+  command->add_option("NAME", options->name, "The tenant's name")->type_name(tenant_type)->required();
   command->add_option("--grace-ms", options->grace_ms, "Between SIGTERM and SIGKILL")
       ->check(CLI::Range(0, 60'000))
       ->capture_default_str();

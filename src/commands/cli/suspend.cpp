@@ -41,7 +41,7 @@ Status ask(const Options& options, abi::RestLevel level) {
 
 CLI::App* add(CLI::App& app, const char* name, const char* what, Options& options) {
   CLI::App* command = app.add_subcommand(name, what);
-  command->add_option("NAME", options.name, "The tenant's name")->required();
+  command->add_option("NAME", options.name, "The tenant's name")->type_name(tenant_type)->required();
   command->add_option("--patience-ms", options.patience_ms, "For the answer")
       ->check(CLI::Range(1, 86'400'000))
       ->capture_default_str();

@@ -51,8 +51,12 @@ int main(int argument_count, char** arguments) {
   CLI::App app;
   exporter::Options options;
   exporter::describe_command_line(app, options);
-  if (pages::print_if_asked(app, {"firebreak-exporter", 8, platform::version()}, argument_count, arguments))
-    return 0;
+  const pages::Subject subject{
+      "firebreak-exporter",
+      8,
+      platform::version(),
+      {{"Serves what an agent counts to other machines, too", "firebreak-exporter --listen 0.0.0.0:9757"}}};
+  if (pages::print_if_asked(app, subject, argument_count, arguments)) return 0;
   CLI11_PARSE(app, argument_count, arguments);
   set_up_logging("firebreak-exporter");
   const Status served = exporter::serve(options);

@@ -128,8 +128,12 @@ int main(int argument_count, char** arguments) {
   CLI::App app;
   k8s::PluginOptions options;
   k8s::describe_command_line(app, options);
-  if (pages::print_if_asked(app, {"firebreak-k8s", 8, platform::version()}, argument_count, arguments))
-    return 0;
+  const pages::Subject subject{"firebreak-k8s",
+                               8,
+                               platform::version(),
+                               {{"Offers eight seats in each domain, and tells the API server of faults",
+                                 "firebreak-k8s --seats 8 --kubeconfig /etc/firebreak/kubeconfig"}}};
+  if (pages::print_if_asked(app, subject, argument_count, arguments)) return 0;
   try {
     app.parse(argument_count, arguments);
   } catch (const CLI::Success& asked) {

@@ -64,8 +64,12 @@ int main(int argument_count, char** arguments) {
   CLI::App app;
   nri::NriOptions options;
   nri::describe_command_line(app, options);
-  if (pages::print_if_asked(app, {"firebreak-nri", 8, platform::version()}, argument_count, arguments))
-    return 0;
+  const pages::Subject subject{
+      "firebreak-nri",
+      8,
+      platform::version(),
+      {{"Gives seats beside an agent in another place", "firebreak-nri --socket /run/other/status.sock"}}};
+  if (pages::print_if_asked(app, subject, argument_count, arguments)) return 0;
   try {
     app.parse(argument_count, arguments);
   } catch (const CLI::Success& asked) {

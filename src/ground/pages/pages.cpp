@@ -175,6 +175,23 @@ std::string value_rows(const CLI::App& app, const std::string& command) {
   return rows;
 }
 
+/// For commands that take a listed value: it comes before options, unless one of those has been begun. No
+/// program is waited for long, and one that says nothing leaves the options.
+std::string listing(const CLI::App& app, const Listed& listed) {
+  std::string names;
+  for (const CLI::App* command : commands_of(app)) {
+    for (const CLI::Option* each : options_of(*command, true)) {
+      if (!listed.type.empty() && each->get_type_name() == listed.type)
+        names += (names.empty() ? "" : "|") + command->get_name();
+    }
+  }
+  if (names.empty()) return {};
+  return fmt::format(
+      "  if [[ -z $words && $current != -* && $command == @({0}) ]]; then\n"
+      "    words=$(timeout 2 \"${{COMP_WORDS[0]}}\" {1} \"${{asked[@]}}\" 2>/dev/null || :)\n  fi\n",
+      names, listed.command);
+}
+
 }  // namespace
 
 std::string manual_page(const CLI::App& app, const Subject& subject) {
@@ -190,6 +207,10 @@ std::string manual_page(const CLI::App& app, const Subject& subject) {
   text += ".SH OPTIONS\n" + entries(app);
   if (!commands.empty()) text += ".SH COMMANDS\n";
   for (const CLI::App* each : commands) text += command_section(*each, subject.name);
+  if (!subject.examples.empty()) text += ".SH EXAMPLES\n";
+  for (const Example& each : subject.examples)
+    text +=
+        fmt::format(".PP\n{}:\n.PP\n.RS 4\n.nf\n\\fB{}\\fR\n.fi\n.RE\n", roff(each.does), roff(each.command));
   return text + ".SH SEE ALSO\n/usr/share/doc/firebreak\n";
 }
 
@@ -207,13 +228,16 @@ std::string completion(const CLI::App& app, const Subject& subject) {
   std::string text =
       fmt::format("# bash completion for {}, made of its options\n{}() {{\n", subject.name, function);
   text +=
-      "  local current=${COMP_WORDS[COMP_CWORD]} command='' words='' at\n"
+      "  local current=${COMP_WORDS[COMP_CWORD]} command='' words='' at asked=()\n"
       "  for ((at = 1; at < COMP_CWORD; at++)); do\n"
       "    case ${COMP_WORDS[at]} in\n"
       "      --) return ;;\n";
+  if (!subject.listed.option.empty())
+    text += fmt::format("      {0}) asked=({0} \"${{COMP_WORDS[at + 1]}}\") ;;\n", subject.listed.option);
   if (!names.empty()) text += fmt::format("      {}) command=${{command:-${{COMP_WORDS[at]}}}} ;;\n", names);
-  text += "    esac\n  done\n  case \"$command ${COMP_WORDS[COMP_CWORD - 1]}\" in\n" + values +
-          "  esac\n  if [[ -z $words ]]; then\n  case $command in\n" + words + "  esac\n  fi\n";
+  text += "    esac\n  done\n  case \"$command ${COMP_WORDS[COMP_CWORD - 1]}\" in\n" + values + "  esac\n" +
+          listing(app, subject.listed) + "  if [[ -z $words ]]; then\n  case $command in\n" + words +
+          "  esac\n  fi\n";
   text += "  mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$current\")\n}\n";
   return text + fmt::format("complete -o default -F {} {}\n", function, subject.name);
 }

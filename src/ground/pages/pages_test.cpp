@@ -16,7 +16,11 @@ class Pages : public testing::Test {
   int percent = 0;
   bool all = false;
   CLI::App app{"Does things."};
-  const Subject subject{"fire-thing", 8, "1.2"};
+  const Subject subject{"fire-thing",
+                        8,
+                        "1.2",
+                        {{"Starts a-b", "fire-thing run --all a-b"}},
+                        {"THING", "list --short", "--strays"}};
 
   Pages() {
     app.add_option("--strays", strays, "What becomes of them")
@@ -61,7 +65,22 @@ TEST_F(Pages, TheCompletionKnowsCommandsOptionsAndChoices) {
   EXPECT_THAT(script, HasSubstr("run) words='-h --help -p --percent --all' ;;"));
   EXPECT_THAT(script, HasSubstr("' --strays') words='end report' ;;"));
   EXPECT_THAT(script, HasSubstr("'run -p'|'run --percent') return ;;"));
+  EXPECT_THAT(script, Not(HasSubstr("list --short"))) << "no command takes a thing";
   EXPECT_THAT(script, HasSubstr("complete -o default -F _fire_thing fire-thing\n"));
+}
+
+TEST_F(Pages, TheCompletionAsksTheProgramForWhatItLists) {
+  app.add_subcommand("end", "Ends one")->add_option("NAME", name, "Whom")->type_name("THING");
+  const std::string script = completion(app, subject);
+  EXPECT_THAT(script, HasSubstr("$command == @(end) ]]"));
+  EXPECT_THAT(script, HasSubstr("\"${COMP_WORDS[0]}\" list --short \"${asked[@]}\""));
+  EXPECT_THAT(script, HasSubstr("--strays) asked=(--strays \"${COMP_WORDS[at + 1]}\") ;;"));
+}
+
+TEST_F(Pages, TheManualHasExamples) {
+  EXPECT_THAT(manual_page(app, subject),
+              HasSubstr(".SH EXAMPLES\n.PP\nStarts a\\-b:\n.PP\n.RS 4\n.nf\n"
+                        "\\fBfire\\-thing run \\-\\-all a\\-b\\fR\n.fi\n.RE\n.SH SEE ALSO"));
 }
 
 }  // namespace
