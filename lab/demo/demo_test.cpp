@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The demo's reading of what it observed. Playing it is tested in tests/demo.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -149,6 +150,29 @@ TEST(DemoReport, ThePageNeedsNothingElseAndEscapesWhatItQuotes) {
   EXPECT_THAT(page, HasSubstr("<svg"));
   EXPECT_THAT(page, Not(HasSubstr("<script")));
   EXPECT_THAT(page, Not(HasSubstr("http")));
+}
+
+TEST(DemoReport, ThePageSaysPassOrFailFirst) {
+  Play play = perfect();
+  const std::string passed = to_html(play, judge(play));
+  EXPECT_THAT(passed, HasSubstr("Passed: all "));
+  EXPECT_LT(passed.find("Passed: all "), passed.find("<pre"));
+  play.acts[2].outcomes[0].same_as_reference = false;
+  const auto checks = judge(play);
+  const std::string failed = to_html(play, checks);
+  EXPECT_THAT(failed, HasSubstr(fmt::format("Failed: 1 of {} claims", checks.size())));
+  EXPECT_LT(failed.find(" - not observed: "), failed.find("<pre")) << "and which";
+}
+
+/// On a narrow screen. How it looks there is tested in tests/demo, where there is a browser.
+TEST(DemoReport, WhatIsWideOnThePageScrollsByItself) {
+  const std::string page = to_html(perfect(), judge(perfect()));
+  EXPECT_THAT(page, HasSubstr("<meta name='viewport' content='width=device-width'>"));
+  for (const std::string wide : {"<table", "<svg"}) {
+    ASSERT_THAT(page, HasSubstr(wide));
+    for (std::size_t at = page.find(wide); at != std::string::npos; at = page.find(wide, at + 1))
+      EXPECT_TRUE(page.substr(0, at).ends_with("<div class='scrolls' tabindex='0'>")) << page.substr(at, 80);
+  }
 }
 
 TEST(DemoReport, TheJsonHasTheFigures) {

@@ -17,7 +17,8 @@ constexpr const char* style = R"(
   h1 { font-size: 1.5rem; margin-bottom: 0; } h2 { font-size: 1.1rem; margin-top: 2rem; }
   table { border-collapse: collapse; } td, th { text-align: left; padding: .2rem 1rem .2rem 0; border-bottom: 1px solid #d7dde5; }
   pre { overflow-x: auto; font: 13px/1.45 ui-monospace, monospace; } .no { color: #b3261e; font-weight: 600; } .yes { color: #1b6e3c; }
-  svg text { font: 12px system-ui, sans-serif; fill: #1c2430; } svg { width: 100%; height: auto; }
+  svg text { font: 12px system-ui, sans-serif; fill: #1c2430; } svg { width: 100%; min-width: 760px; height: auto; display: block; }
+  .scrolls { overflow-x: auto; } .verdict { font-size: 1.25rem; margin: .6rem 0; }
   @media print { body { margin: 0; } })";
 
 std::string escape(const std::string& text) {
@@ -90,7 +91,8 @@ std::string draw(const Timeline& timeline) {
     return label_width + (at_ms - timeline.begin_ms) / span_ms * (width - label_width - 10);
   };
   const double height = top + lane_height * static_cast<double>(timeline.lanes.size()) + 10;
-  std::string svg =
+  std::string svg = "<div class='scrolls' tabindex='0'>";
+  svg +=
       fmt::format("<svg viewBox='0 0 {} {:.0f}' role='img' aria-label='timeline of act 3'>\n", width, height);
   const double step = grid_ms(span_ms);
   for (double at = std::ceil(timeline.begin_ms / step) * step; at <= timeline.end_ms; at += step) {
@@ -105,9 +107,35 @@ std::string draw(const Timeline& timeline) {
     y += lane_height;
   }
   return svg +
-         "</svg>\n<p>Milliseconds after the faulting launch. Blue ticks: steps seen done. <b>!</b> fault, "
+         "</svg></div>\n<p>Milliseconds after the faulting launch. Blue ticks: steps seen done. <b>!</b> "
+         "fault, "
          "<b>P</b> promoted, "
          "<b>K</b> the standby's first kernel has completed, <b>X</b> dead.</p>\n";
+}
+
+/// A table that scrolls by itself where the screen is narrow.
+std::string table_of(const std::string& rows) {
+  return "<div class='scrolls' tabindex='0'><table>" + rows + "</table></div>\n";
+}
+
+/// "Passed: all 68 claims were observed".
+std::string verdict_of(const std::vector<Check>& checks) {
+  const auto observed = std::ranges::count_if(checks, &Check::observed);
+  const bool is_passed = all_observed(checks);
+  return fmt::format("<p class='verdict {}'>{}</p>\n", is_passed ? "yes" : "no",
+                     is_passed ? fmt::format("Passed: all {} claims were observed", observed)
+                               : fmt::format("Failed: {} of {} claims were not observed",
+                                             static_cast<long>(checks.size()) - observed, checks.size()));
+}
+
+std::string claims(const std::vector<Check>& checks, bool observed) {
+  std::string items;
+  for (const Check& check : checks) {
+    if (check.observed != observed) continue;
+    items += fmt::format("<li class='{}'>{}{}</li>\n", observed ? "yes" : "no", escape(check.claim),
+                         observed ? "" : " - not observed: " + escape(check.instead));
+  }
+  return items.empty() ? items : "<ul>\n" + items + "</ul>\n";
 }
 
 std::string recovery_rows(const Play& play) {
@@ -143,16 +171,18 @@ std::string parked_rows(const ActRecord& act) {
 
 std::string to_html(const Play& play, const std::vector<Check>& checks) {
   std::string page = fmt::format(
-      "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'><title>Firebreak demo: {0}</title>"
+      "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'>"
+      "<meta name='viewport' content='width=device-width'><title>Firebreak demo: {0}</title>"
       "<style>{1}</style></head><body>\n<h1>Firebreak demo: {0}</h1>\n<p>{2} GPU, {3}</p>\n",
       escape(play.fault), style, escape(play.gpu), escape(play.date));
-  page += fmt::format("<pre>{}</pre>\n", escape(render_table(play)));
+  page += verdict_of(checks) + claims(checks, false);
+  page += fmt::format("<pre tabindex='0'>{}</pre>\n", escape(render_table(play)));
   if (!play.recoveries.empty()) {
-    page +=
-        "<h2>Recovery</h2>\n<table><tr><th>tenant</th><th>fault seen</th><th>promoted</th><th>first "
-        "kernel</th>"
-        "<th>committed steps lost</th></tr>\n" +
-        recovery_rows(play) + "</table>\n";
+    page += "<h2>Recovery</h2>\n" +
+            table_of(
+                "<tr><th>tenant</th><th>fault seen</th><th>promoted</th><th>first kernel</th>"
+                "<th>committed steps lost</th></tr>\n" +
+                recovery_rows(play));
   }
   if (play.acts.size() >= 3 && play.acts[2].rogue)
     page += "<h2>Act 3</h2>\n" + draw(timeline_of(play.acts[2]));
@@ -160,16 +190,12 @@ std::string to_html(const Play& play, const std::vector<Check>& checks) {
     if (act.act != Act::Parked) continue;
     page +=
         "<h2>Act 4</h2>\n<p>Programs that know nothing of Firebreak, in the domain of a rogue that raises an "
-        "exception of an SM: the domain is parked.</p>\n<table><tr><th>fault</th><th>who</th><th>domain</th>"
-        "<th>what became of it</th></tr>\n" +
-        parked_rows(act) + "</table>\n";
+        "exception of an SM: the domain is parked.</p>\n" +
+        table_of("<tr><th>fault</th><th>who</th><th>domain</th><th>what became of it</th></tr>\n" +
+                 parked_rows(act));
   }
-  page += "<h2>Claims</h2>\n<ul>\n";
-  for (const Check& check : checks) {
-    page += fmt::format("<li class='{}'>{}{}</li>\n", check.observed ? "yes" : "no", escape(check.claim),
-                        check.observed ? "" : " - not observed: " + escape(check.instead));
-  }
-  return page + "</ul>\n</body></html>\n";
+  page += "<h2>Claims that were observed</h2>\n" + claims(checks, true);
+  return page + "</body></html>\n";
 }
 
 }  // namespace firebreak::demo

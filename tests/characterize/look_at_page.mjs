@@ -18,7 +18,7 @@ function browserPath() {
 
 /// Runs inside the page.
 function look() {
-  const main = document.querySelector("main").getBoundingClientRect();
+  const main = (document.querySelector("main") ?? document.body).getBoundingClientRect();
   const reachesOut = (thing) => {
     const { left, right } = thing.getBoundingClientRect();
     return left < main.left - 1 || right > main.right + 1;
@@ -44,6 +44,34 @@ function look() {
   };
 }
 
+/// Runs inside the page, on a narrow screen: what does not fit there and cannot be scrolled to, and how small text is.
+function lookNarrow() {
+  const screen = document.documentElement.clientWidth;
+  const scrollers = [...document.querySelectorAll("*")].filter((one) => ["auto", "scroll"].includes(getComputedStyle(one).overflowX));
+  const reachesOut = ({ left, right }) => left < -1 || right > screen + 1;
+  const isReachable = (thing) => scrollers.some((one) => one.contains(thing) && !reachesOut(one.getBoundingClientRect()));
+  /// Beside or above what its scroller can show.
+  const isCut = (thing) => {
+    const scroller = scrollers.find((one) => one.contains(thing));
+    if (!scroller) return false;
+    const box = thing.getBoundingClientRect();
+    const all = scroller.getBoundingClientRect();
+    const left = box.left - all.left + scroller.scrollLeft;
+    const top = box.top - all.top + scroller.scrollTop;
+    return left < -1 || top < -1 || left + box.width > scroller.scrollWidth + 1 || top + box.height > scroller.scrollHeight + 1;
+  };
+  const texts = [...document.querySelectorAll("h1, h2, p, li, td, th, dt, dd, figcaption, pre, svg text")].filter(({ textContent }) => textContent.trim());
+  return {
+    screen,
+    page: document.scrollingElement.scrollWidth,
+    outside: [...document.body.querySelectorAll("*")]
+      .filter((one) => reachesOut(one.getBoundingClientRect()) && !isReachable(one)).map((one) => `${one.tagName}: ${one.textContent.slice(0, 60)}`),
+    cut: texts.filter(isCut).map(({ textContent }) => textContent.slice(0, 60)),
+    too_small: [...document.querySelectorAll("svg text")].filter((one) => one.textContent.trim() && one.getBoundingClientRect().height < 8)
+      .map(({ textContent }) => textContent),
+  };
+}
+
 const executablePath = browserPath();
 if (!executablePath) {
   console.error("no browser: install the package chromium (./dev test does), or set FIREBREAK_CHROMIUM");
@@ -60,8 +88,11 @@ try {
   tab.on("pageerror", (error) => complaints.push(String(error)));
   await tab.goto(pathToFileURL(resolve(page)).href, { waitUntil: "load" });
   const seen = await tab.evaluate(look);
+  await tab.setViewportSize({ width: 390, height: 844 });
+  const narrow = await tab.evaluate(lookNarrow);
+  if (process.env.FIREBREAK_PICTURE) await tab.screenshot({ path: process.env.FIREBREAK_PICTURE, fullPage: true });
   const addresses = requests.filter((address) => !address.startsWith("data:"));
-  console.log(JSON.stringify({ ...seen, requests: addresses, complaints }));
+  console.log(JSON.stringify({ ...seen, narrow, requests: addresses, complaints }));
 } finally {
   await browser.close();
 }

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "tests/characterize/characterization.h"
+#include "tests/demo/page_look.h"
 
 namespace firebreak::tests {
 namespace {
@@ -16,20 +17,7 @@ using testing::Key;
 using testing::StartsWith;
 using Texts = std::vector<std::string>;
 
-struct PageInBrowser : Characterization {
-  /// What a browser shows of the page.
-  nlohmann::json look_at(const std::string& page) {
-    os::RealKernel kernel;
-    os::SpawnRequest request;
-    request.command = {FIREBREAK_NODE, FIREBREAK_LOOK_AT_PAGE, FIREBREAK_PAGE_BUILD, page};
-    auto result = os::run_program(kernel, request, "", Milliseconds(120'000));
-    if (!result || !result->status.clean()) {
-      ADD_FAILURE() << (result ? result->output : to_string(result.error()));
-      return {};
-    }
-    return nlohmann::json::parse(result->output);
-  }
-};
+struct PageInBrowser : Characterization {};
 
 /// Marks of one sort in all figures of one sort.
 int marks(const nlohmann::json& seen, const std::string& figure, const std::string& mark) {
@@ -52,6 +40,7 @@ TEST_F(PageInBrowser, ShowsEverythingAndLoadsNothing) {
               ElementsAre("unmapped-store-far", "misaligned-load", "sigkill", "double-bit-ecc"));
   EXPECT_EQ(seen.at("broken"), 0);
   EXPECT_THAT(seen.at("cut_off").get<Texts>(), IsEmpty());
+  expect_fits_narrow_screen(seen);
   EXPECT_EQ(marks(seen, "blast", "cell"), 4 * 4) << "each kind's four processes";
   EXPECT_GE(marks(seen, "life", "dot"), 4 * 2) << "in each class two sources at least";
   EXPECT_GE(marks(seen, "life", "bar"), 4 * 4) << "and the four processes";
@@ -83,6 +72,7 @@ TEST_F(PageInBrowser, ShowsWhatChanged) {
   EXPECT_EQ(marks(seen, "against", "link"), 1) << "the one median that moved";
   EXPECT_EQ(seen.at("broken"), 0);
   EXPECT_THAT(seen.at("cut_off").get<Texts>(), IsEmpty());
+  expect_fits_narrow_screen(seen);
 }
 
 }  // namespace

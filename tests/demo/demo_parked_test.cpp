@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/demo/firebreak_program.h"
+#include "tests/demo/page_look.h"
 
 namespace firebreak::tests {
 namespace {
@@ -59,6 +60,11 @@ TEST(DemoParked, UnmodifiedNeighboursFinishBesideExceptionsOfSeveralKinds) {
   std::ifstream page(html_path);
   const std::string text{std::istreambuf_iterator<char>(page), std::istreambuf_iterator<char>()};
   EXPECT_THAT(text, HasSubstr("<h2>Act 4</h2>"));
+#if FIREBREAK_HAS_PAGE  // what looks is installed beside what that page is made of
+  const auto seen = look_at(html_path);
+  ASSERT_TRUE(seen.is_object());
+  expect_fits_narrow_screen(seen);
+#endif
 }
 
 TEST(DemoParked, WhatIsNoExceptionIsRefusedWithTheReason) {

@@ -8,9 +8,12 @@ export function element(name, attributes = {}, ...children) {
   return made;
 }
 
+/// What is wider than a narrow screen scrolls by itself there; a keyboard reaches it, too.
+const scrolling = (wide) => element("div", { class: "scrolls", tabindex: "0" }, wide);
+
 export function table(heads, rows, attributes = {}) {
   const head = element("thead", {}, element("tr", {}, heads.map((text) => element("th", { scope: "col" }, text))));
-  return element("table", attributes, head, element("tbody", {}, rows));
+  return scrolling(element("table", attributes, head, element("tbody", {}, rows)));
 }
 
 export const row = (cells, attributes = {}) =>
@@ -25,7 +28,7 @@ export function section(title, explanation, ...children) {
 
 /// A drawing with its title, and below it a sentence that reads one thing out of it; kept on one page of paper.
 export const figure = (title, drawing, reading, attributes) =>
-  element("figure", attributes, element("figcaption", {}, title), drawing, element("p", { class: "reading" }, reading));
+  element("figure", attributes, element("figcaption", {}, title), scrolling(drawing), element("p", { class: "reading" }, reading));
 
 /// A legend of coloured squares: [{label, color}, …].
 export const legend = (entries) =>
