@@ -60,6 +60,8 @@ class ParkedAct {
     if (status) status = await_spare(scene);
     if (status) status = prepare_rogue(scene);
     if (status) status = raise(scene, seen);
+    // On a busy machine a domain is held before the culprit's dump is whole, and only that names it.
+    if (status) status = await_name(scene, seen);
     if (status) status = wait("the mover's move", [&] { return moved(scene) != nullptr || scene.is_lost(); });
     if (status) status = enter_checker(scene, scene.newcomer, "newcomer", {"--seconds", "0.1"});
     if (status) status = wait("the newcomer's end", [&] { return scene.newcomer.actor->ended(); });
@@ -154,6 +156,15 @@ class ParkedAct {
       if (domain == domains.end()) return scene.is_lost();
       if (seen.culprits.empty()) seen.culprits = domain->second.culprits;
       return domain->second.state == "held" || scene.is_lost();
+    });
+  }
+  /// Returns when the agent names somebody in the held domain, or there is nobody left there to be named.
+  Status await_name(const Scene& scene, ParkedFault& seen) {
+    return await_parking("the culprit's name", [&](const Domains& domains) {
+      const auto domain = domains.find(seen.domain);
+      const bool is_parked = domain != domains.end() && domain->second.state != "ready";
+      if (is_parked && seen.culprits.empty()) seen.culprits = domain->second.culprits;
+      return !seen.culprits.empty() || !is_parked || all_ended(scene.neighbours());
     });
   }
   Neighbour neighbour_of(const Scene& scene, const Checker& checker) const {
