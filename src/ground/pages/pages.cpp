@@ -175,8 +175,8 @@ std::string value_rows(const CLI::App& app, const std::string& command) {
   return rows;
 }
 
-/// For commands that take a listed value: it comes before options, unless one of those has been begun. No
-/// program is waited for long, and one that says nothing leaves the options.
+/// For commands that take a listed value: it comes before options, unless one of those has been begun. A
+/// program that says nothing leaves the options.
 std::string listing(const CLI::App& app, const Listed& listed) {
   std::string names;
   for (const CLI::App* command : commands_of(app)) {
@@ -188,7 +188,7 @@ std::string listing(const CLI::App& app, const Listed& listed) {
   if (names.empty()) return {};
   return fmt::format(
       "  if [[ -z $words && $current != -* && $command == @({0}) ]]; then\n"
-      "    words=$(timeout 2 \"${{COMP_WORDS[0]}}\" {1} \"${{asked[@]}}\" 2>/dev/null || :)\n  fi\n",
+      "    words=$(\"${{COMP_WORDS[0]}}\" {1} \"${{asked[@]}}\" 2>/dev/null || :)\n  fi\n",
       names, listed.command);
 }
 
