@@ -52,7 +52,7 @@ function lookNarrow() {
   const isReachable = (thing) => scrollers.some((one) => one.contains(thing) && !reachesOut(one.getBoundingClientRect()));
   /// Beside or above what its scroller can show.
   const isCut = (thing) => {
-    const scroller = scrollers.find((one) => one.contains(thing));
+    const scroller = scrollers.find((one) => one !== thing && one.contains(thing));
     if (!scroller) return false;
     const box = thing.getBoundingClientRect();
     const all = scroller.getBoundingClientRect();
