@@ -26,7 +26,8 @@ Object* primary_of(const OwnCall& call) {
   return found;
 }
 
-/// Every instance has the primary context from its beginning: here, and in what comes.
+/// Every instance has the primary context from its beginning: here, and in what comes. What the program sets
+/// before it asks for the context holds for the program's own driver alone.
 CUresult set_primary_flags(const OwnCall& call, unsigned int flags) {
   Object* const object = primary_of(call);
   if (object == nullptr || call.all.is_plain()) return CUDA_SUCCESS;
@@ -42,20 +43,8 @@ CUresult set_primary_flags(const OwnCall& call, unsigned int flags) {
   return result;
 }
 
-/// What the program has set before it had the context, the anchor knows.
-void know_flags(const OwnCall& call) {
-  unsigned int flags = 0;
-  int is_active = 0;
-  const CUresult known = call.all.own_driver().cuDevicePrimaryCtxGetState(0, &flags, &is_active);
-  if (known == CUDA_SUCCESS && flags != 0) (void)set_primary_flags(call, flags);
-}
-
 bool is_known(const OwnCall& call, CUcontext context) {
-  if (context == nullptr || call.all.objects().find(Family::Context, number_of(context)) != nullptr)
-    return true;
-  const bool is_primary = call.all.has_context(context);
-  if (is_primary) know_flags(call);
-  return is_primary;
+  return context == nullptr || call.all.has_context(context);
 }
 
 /// Makes a context, which is current then.
@@ -101,12 +90,7 @@ CUresult cuInit(const OwnCall& call, unsigned int flags) { return call.all.initi
 
 CUresult cuDevicePrimaryCtxRetain(const OwnCall& call, CUcontext* context, CUdevice device) {
   if (context == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (device == 0) {
-    const bool was_there = primary_of(call) != nullptr;
-    const CUresult result = call.all.retain_primary(context);
-    if (result == CUDA_SUCCESS && !was_there) know_flags(call);
-    return result;
-  }
+  if (device == 0) return call.all.retain_primary(context);
   call.all.stand_aside("it uses several devices");
   return call.all.own_driver().cuDevicePrimaryCtxRetain(context, device);
 }
