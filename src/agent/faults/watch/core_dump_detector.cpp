@@ -11,7 +11,8 @@
 namespace firebreak::watch {
 
 Status CoreDumpDetector::follow(const Target& target, Parentage) {
-  Speaker& speaker = speakers_[target.pid] = Speaker{target, {}, {}, nullptr, {}, {}};
+  Speaker made{target, {}, {}, nullptr, {}, PossibleWriter(at_.kernel, target.pid)};
+  Speaker& speaker = speakers_.insert_or_assign(target.pid, std::move(made)).first->second;
   follow_file(speaker);
   return {};
 }
@@ -76,11 +77,22 @@ void CoreDumpDetector::read_line(pid_t pid, std::string_view line) {
   if (speaker == speakers_.end()) return;
   const auto exception = speaker->second.core_dump.read(line);
   if (!exception) return;
-  ErrorFile* const file = speaker->second.file.get();
-  if (const auto other = file != nullptr ? file->shared_with() : std::nullopt) {
+  auto& last = speaker->second.last_exception;
+  if (last && at_.clock.now() - *last < between_exceptions) return;
+  last = at_.clock.now();
+  if (const auto other = other_writer(pid, speaker->second))
     return spdlog::info("process {} or {} tells of a fault; they write to one file", pid, *other);
-  }
   note_exception(pid, *exception);
+}
+
+std::optional<pid_t> CoreDumpDetector::other_writer(pid_t pid, Speaker& speaker) {
+  if (speaker.file == nullptr) return std::nullopt;
+  const Monotonic now = at_.clock.now();
+  const auto user = speaker.writer.user(now);
+  for (auto& [other, of_other] : speakers_) {
+    if (other != pid && of_other.writer.may_write(speaker.file->identity(), user, now)) return other;
+  }
+  return std::nullopt;
 }
 
 void CoreDumpDetector::note_exception(pid_t pid, const fault::CoreDumpException& exception) {

@@ -19,6 +19,9 @@ class CoreDumpDetector final : public Detector {
  public:
   /// One word for all that is missed of a process meanwhile.
   static constexpr Milliseconds between_gaps{1000};
+  /// What a process says of others of its exceptions meanwhile is dropped unseen: it may say as much as it
+  /// likes.
+  static constexpr Milliseconds between_exceptions{1000};
 
   explicit CoreDumpDetector(const Workplace& workplace) : at_(workplace) {}
 
@@ -36,11 +39,15 @@ class CoreDumpDetector final : public Detector {
     LineSplitter output;
     std::unique_ptr<ErrorFile> file;  ///< null: nothing is to be read there
     os::Watch forgetting;             ///< forgetting, after its end
+    PossibleWriter writer;            ///< of others' lines
     std::optional<Monotonic> last_gap = {};
+    std::optional<Monotonic> last_exception = {};
   };
 
   void follow_file(Speaker& speaker);
   void read_line(pid_t pid, std::string_view line);
+  /// Another one that is followed, and may have written what that one's file says.
+  std::optional<pid_t> other_writer(pid_t pid, Speaker& speaker);
   void miss(pid_t pid, std::uint64_t bytes);
 
   const Workplace& at_;

@@ -5,6 +5,10 @@
 
 #include <filesystem>
 #include <fstream>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
 
 #include "ground/base/units.h"
 #include "ground/os/file.h"
@@ -54,6 +58,7 @@ TEST_F(CoreDumpDetectorTest, LastWordsCountForAWhile) {
   EXPECT_EQ(faults_.size(), 1u);
   EXPECT_TRUE(run_until([&] {
     faults_.clear();
+    clock_.advance(CoreDumpDetector::between_exceptions);
     detector_.note_output(decode, exception);
     return faults_.empty();
   }));
@@ -62,20 +67,28 @@ TEST_F(CoreDumpDetectorTest, LastWordsCountForAWhile) {
 /// A process that stays, with a standard error that it may let grow as it likes.
 class CoreDumpFileTest : public DetectorTest {
  protected:
-  CoreDumpFileTest() {
+  CoreDumpFileTest() { std::tie(pid_, process_) = start(path_); }
+  std::pair<pid_t, os::Fd> start(const std::string& path) {
     os::SpawnRequest request;
-    const os::Fd errors = real_.open(path_, O_WRONLY | O_CREAT | O_APPEND).value();
+    const os::Fd errors = real_.open(path, O_WRONLY | O_CREAT | O_APPEND).value();
     request.command = {"sleep", "1000"};
     request.environment = {{fault::core_dump_progress_variable, "1"}};
     request.standard_error = errors.get();
-    pid_ = real_.spawn(request).value();
-    process_ = std::move(real_.pidfd_open(pid_).value());
+    const pid_t pid = real_.spawn(request).value();
+    return {pid, std::move(real_.pidfd_open(pid).value())};
   }
   void TearDown() override { EXPECT_TRUE(os::kill_child(real_, pid_, process_)); }
 
   os::TemporaryDirectory directory_ = os::TemporaryDirectory::create().value();
   std::string path_ = directory_.path() + "/errors";
-  os::RealKernel real_;
+  struct Kernel : os::RealKernel {
+    int looks = 0;  ///< at anybody's standard error
+    Result<os::Fd> open(const std::string& path, int flags) override {
+      looks += path.starts_with("/proc/") && path.ends_with("/fd/2");
+      return os::RealKernel::open(path, flags);
+    }
+  };
+  Kernel real_;
   pid_t pid_ = 0;
   os::Fd process_;
   Workplace at_ = workplace(real_);
@@ -85,13 +98,12 @@ class CoreDumpFileTest : public DetectorTest {
 TEST_F(CoreDumpFileTest, WhatGrowsTooFastIsAGapWithoutDangerAndItsEndIsHeard) {
   ASSERT_TRUE(
       detector_.follow({.pid = pid_, .gpu = 1, .domain = "a", .tenant = "decode"}, Parentage::OurChild));
-  for (const std::uint64_t size : {200 * gib, 400 * gib}) {
-    faults_.clear();
-    std::filesystem::resize_file(path_, size);
-    std::ofstream(path_, std::ios::app) << '\n' << exception;
-    ASSERT_TRUE(run_until([&] { return !faults_.empty(); }));
-    EXPECT_EQ(faults_[0].pid, pid_);
-  }
+  std::filesystem::resize_file(path_, 200 * gib);
+  ASSERT_TRUE(run_until([&] { return !gaps_.empty(); }));
+  std::filesystem::resize_file(path_, 400 * gib);
+  std::ofstream(path_, std::ios::app) << '\n' << exception;
+  ASSERT_TRUE(run_until([&] { return !faults_.empty(); }));
+  EXPECT_EQ(faults_[0].pid, pid_);
   ASSERT_EQ(gaps_.size(), 1u) << "one word for all of it";
   EXPECT_EQ(gaps_[0].source, fault::FaultSource::CoreDump);
   EXPECT_EQ(gaps_[0].pid, pid_);
@@ -100,6 +112,36 @@ TEST_F(CoreDumpFileTest, WhatGrowsTooFastIsAGapWithoutDangerAndItsEndIsHeard) {
   clock_.advance(CoreDumpDetector::between_gaps);
   std::filesystem::resize_file(path_, 600 * gib);
   EXPECT_TRUE(run_until([&] { return gaps_.size() == 2; }));
+}
+
+TEST_F(CoreDumpFileTest, OfManyExceptionsOneASecondIsLookedInto) {
+  constexpr int others = 3;
+  for (int i = 0; i <= others; ++i)
+    ASSERT_TRUE(
+        detector_.follow({.pid = pid_ + i, .gpu = 1, .domain = "a", .tenant = "t"}, Parentage::OurChild));
+  for (const std::size_t second : {1u, 2u}) {
+    real_.looks = 0;
+    for (int i = 0; i < 100; ++i) detector_.note_output(pid_, exception);
+    EXPECT_EQ(faults_.size(), second);
+    EXPECT_LE(real_.looks, others + 1) << "only who is followed is looked at";
+    clock_.advance(CoreDumpDetector::between_exceptions);
+  }
+}
+
+/// Else the looks would be as many as files times processes.
+TEST_F(CoreDumpFileTest, EachIsLookedAtOnceASecondForAllFiles) {
+  ASSERT_TRUE(detector_.follow({.pid = pid_, .gpu = 1, .domain = "a", .tenant = "t"}, Parentage::OurChild));
+  std::vector<std::pair<pid_t, os::Fd>> others;
+  for (int i = 0; i < 4; ++i) {
+    auto [pid, process] = start(path_ + std::to_string(i));
+    ASSERT_TRUE(detector_.follow({.pid = pid, .gpu = 1, .domain = "a", .tenant = "t"}, Parentage::OurChild));
+    others.emplace_back(pid, std::move(process));
+  }
+  real_.looks = 0;
+  for (const auto& [pid, process] : others) detector_.note_output(pid, exception);
+  EXPECT_EQ(faults_.size(), others.size());
+  EXPECT_LE(real_.looks, static_cast<int>(others.size()) + 1);
+  for (const auto& [pid, process] : others) EXPECT_TRUE(os::kill_child(real_, pid, process));
 }
 
 TEST_F(CoreDumpFileTest, TheLastWordsOfWhoLetItGrowAreReadAtOnce) {

@@ -29,17 +29,29 @@ Status ErrorFile::start() {
   return tail_.follow_file(error_path_of(pid_));
 }
 
-std::optional<pid_t> ErrorFile::shared_with() {
-  const auto user = user_of(kernel_, pid_);
-  for (const pid_t pid : os::all_processes(kernel_)) {
-    if (pid == pid_) continue;
-    const auto identity = os::regular_file_at(kernel_, error_path_of(pid));
-    if (identity && *identity == identity_ && uses_gpu(kernel_, pid)) return pid;
-    // One of the same user that does not let itself be looked at may be one. Others' could not open it.
-    const bool is_not_answered = !identity && identity.error().code == ErrorCode::Timeout;
-    if (is_not_answered && user && user_of(kernel_, pid) == user) return pid;
-  }
-  return std::nullopt;
+void PossibleWriter::look(Monotonic now) {
+  if (looked_at_ && now - *looked_at_ < between_looks) return;
+  looked_at_ = now;
+  const auto identity = os::regular_file_at(*kernel_, error_path_of(pid_));
+  errors_ = identity ? std::optional(*identity) : std::nullopt;
+  is_hidden_ = !identity && identity.error().code == ErrorCode::Timeout;
+  uses_gpu_.reset();
+  user_.reset();
+}
+
+std::optional<uid_t> PossibleWriter::user(Monotonic now) {
+  look(now);
+  if (!user_) user_ = user_of(*kernel_, pid_);
+  return *user_;
+}
+
+bool PossibleWriter::may_write(const os::FileIdentity& file, std::optional<uid_t> user_of_file,
+                               Monotonic now) {
+  look(now);
+  if (is_hidden_) return user_of_file && user(now) == user_of_file;
+  if (errors_ != file) return false;
+  if (!uses_gpu_) uses_gpu_ = uses_gpu(*kernel_, pid_);
+  return *uses_gpu_;
 }
 
 }  // namespace firebreak::watch

@@ -45,6 +45,11 @@ class ErrorFileTest : public DetectorTest {
     return ErrorFile(*loop_, real_, pid, [this](std::string_view line) { lines_.emplace_back(line); });
   }
 
+  bool may_write(pid_t pid, const ErrorFile& its) {
+    PossibleWriter writer(real_, pid);
+    return writer.may_write(its.identity(), writer.user(now_), now_);
+  }
+
   struct Kernel : os::RealKernel {
     std::string uvm_link;
     std::string uvm_link_target() const override { return uvm_link; }
@@ -60,6 +65,7 @@ class ErrorFileTest : public DetectorTest {
   Kernel real_;
   std::map<pid_t, os::Fd> running_;
   std::vector<std::string> lines_;
+  Monotonic now_{};
 };
 
 TEST_F(ErrorFileTest, LinesFromNowOnAreHeard) {
@@ -86,18 +92,18 @@ TEST_F(ErrorFileTest, AnotherThatUsesTheGpuMayHaveWrittenALine) {
   const os::Fd own = file("own");
   ErrorFile its = error_file_of(start(shared, true));
   ASSERT_TRUE(its.start());
-  start(own, true);
-  start(shared);
-  EXPECT_EQ(its.shared_with(), std::nullopt);
-  const pid_t other = start(shared, true);
-  EXPECT_EQ(its.shared_with(), other);
+  EXPECT_FALSE(may_write(start(own, true), its));
+  EXPECT_FALSE(may_write(start(shared), its));
+  EXPECT_TRUE(may_write(start(shared, true), its));
 }
 
 TEST_F(ErrorFileTest, OneOfTheSameUserThatIsNotToBeLookedAtMayHaveWrittenALine) {
   ErrorFile its = error_file_of(start(file("log")));
   ASSERT_TRUE(its.start());
   real_.hidden = start(file("own"));
-  EXPECT_EQ(its.shared_with(), real_.hidden);
+  EXPECT_TRUE(may_write(real_.hidden, its));
+  PossibleWriter hidden(real_, real_.hidden);
+  EXPECT_FALSE(hidden.may_write(its.identity(), *hidden.user(now_) + 1, now_)) << "others cannot open it";
 }
 
 }  // namespace
