@@ -111,7 +111,7 @@ ParkedIncidents::Culprit& ParkedIncidents::culprit_of(Incident& incident, const 
   culprit.evidence.name = name;
   culprit.evidence.domain = domain;
   culprit.evidence.pid = pid;
-  culprit.owner = owner_of(pid);
+  culprit.user = user_of(pid);
   on_report_(domain, culprit.evidence.id);
   return culprit;
 }
@@ -121,7 +121,7 @@ void ParkedIncidents::write(Incident& incident, Culprit& culprit,
   park::Evidence& evidence = culprit.evidence;
   evidence.timeline = incident.timeline;
   const Status kept =
-      dump ? folder_.keep(evidence, culprit.owner, *dump) : folder_.keep(evidence, culprit.owner);
+      dump ? folder_.keep(evidence, culprit.user, *dump) : folder_.keep(evidence, culprit.user);
   if (!kept) return spdlog::warn("{} is not kept in {}: {}", evidence.id, path_, to_string(kept.error()));
   if (dump) spdlog::info("the core dump of process {} is {}/{}.cudacore", evidence.pid, path_, evidence.id);
 }
@@ -130,8 +130,8 @@ void ParkedIncidents::write_all(Incident& incident) {
   for (auto& [pid, culprit] : incident.culprits) write(incident, culprit);
 }
 
-/// Returns the owner; for what is gone already ours, which is the safe one.
-uid_t ParkedIncidents::owner_of(pid_t pid) {
+/// Returns its user; for what is gone already ours, which is the safe one.
+uid_t ParkedIncidents::user_of(pid_t pid) {
   const auto status = kernel_.read_file(os::proc_folder(pid) + "/status");
   return os::user_in(status.value_or("")).value_or(::geteuid());
 }

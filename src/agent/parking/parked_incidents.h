@@ -28,12 +28,7 @@ class ParkedIncidents {
   /// `on_report`: that exception's report has been begun.
   using OnReport = std::function<void(const std::string& domain, const std::string& id)>;
   ParkedIncidents(os::Kernel& kernel, const Clock& clock, const std::string& folder, OnReport on_report)
-      : kernel_(kernel),
-        clock_(clock),
-        folder_(folder, {},
-                [&kernel](const os::Fd& file, uid_t user) { return kernel.give_file(file, user); }),
-        path_(folder),
-        on_report_(std::move(on_report)) {}
+      : kernel_(kernel), clock_(clock), folder_(folder), path_(folder), on_report_(std::move(on_report)) {}
 
   /// The folder is there.
   void open();
@@ -57,7 +52,7 @@ class ParkedIncidents {
  private:
   struct Culprit {
     park::Evidence evidence;
-    uid_t owner = 0;
+    uid_t user = 0;
   };
   struct Incident {
     Monotonic since{};
@@ -73,7 +68,7 @@ class ParkedIncidents {
   Culprit& culprit_of(Incident& incident, const std::string& domain, pid_t pid, const std::string& name);
   void write(Incident& incident, Culprit& culprit, std::optional<std::span<const std::byte>> dump = {});
   void write_all(Incident& incident);
-  uid_t owner_of(pid_t pid);
+  uid_t user_of(pid_t pid);
 
   os::Kernel& kernel_;
   const Clock& clock_;

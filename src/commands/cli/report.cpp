@@ -5,6 +5,7 @@
 #include "agent/parking/park/evidence_folder.h"
 #include "commands/cli/agent_socket.h"
 #include "commands/cli/commands.h"
+#include "ground/os/owned_file.h"
 
 namespace firebreak::cli {
 namespace {
@@ -30,7 +31,9 @@ int list(const std::string& folder) {
     const std::string& kernel = evidence->exception.kernel;
     fmt::print("{}  {}{}\n", id, evidence->exception.type, kernel.empty() ? "" : " in " + kernel);
   }
-  if (hidden > 0) fmt::print("{} more that are not for you to read\n", hidden);
+  if (hidden > 0)
+    fmt::print("{} more that are not for you to read{}\n", hidden,
+               os::has_access_lists(folder) ? "" : ": the file system has no access control lists");
   if (hidden + shown == 0) fmt::print("no exception has been parked: {} holds none\n", folder);
   return 0;
 }

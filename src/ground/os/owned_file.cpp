@@ -3,17 +3,48 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
+#include <cstdint>
 #include <cstdio>
+#include <string>
 
 #include "ground/os/fd.h"
-#include "ground/os/file.h"
 #include "ground/os/self.h"
 
 namespace firebreak::os {
 namespace {
+
+// An access control list as Linux keeps it (linux/posix_acl_xattr.h). Its numbers are little-endian.
+constexpr const char* acl_name = "system.posix_acl_access";
+enum class AclTag : std::uint16_t { Owner = 0x01, User = 0x02, Group = 0x04, Mask = 0x10, Others = 0x20 };
+constexpr std::uint16_t may_read = 4, may_write = 2, may_nothing = 0;
+constexpr std::uint32_t acl_version = 2;
+constexpr std::uint32_t nobody_named = ~std::uint32_t{0};
+
+struct AclEntry {
+  AclTag tag;
+  std::uint16_t rights;
+  std::uint32_t user;
+};
+struct ReaderAcl {
+  std::uint32_t version;
+  std::array<AclEntry, 5> entries;
+};
+static_assert(sizeof(AclEntry) == 8 && sizeof(ReaderAcl) == 44, "the layout of the kernel");
+
+/// Its entries stand in the order that the kernel wants.
+ReaderAcl acl_for_reader(uid_t user) {
+  return {acl_version,
+          {{{AclTag::Owner, may_read | may_write, nobody_named},
+            {AclTag::User, may_read, user},
+            {AclTag::Group, may_nothing, nobody_named},
+            {AclTag::Mask, may_read, nobody_named},
+            {AclTag::Others, may_nothing, nobody_named}}}};
+}
 
 Status write_all(const Fd& fd, std::string_view content) {
   while (!content.empty()) {
@@ -37,8 +68,30 @@ Result<Fd> open_own_folder(const std::string& folder) {
 
 }  // namespace
 
+Status let_user_read(const Fd& file, uid_t user) {
+  const ReaderAcl acl = acl_for_reader(user);
+  if (::fsetxattr(file.get(), acl_name, &acl, sizeof acl, 0) == 0) return {};
+  const int error = errno;
+  if (error == EOPNOTSUPP) return fail(ErrorCode::Unsupported, "the file system has no access control lists");
+  return fail_errno("let user " + std::to_string(user) + " read a file", error);
+}
+
+bool has_access_lists(const std::string& path) {
+  return ::lgetxattr(path.c_str(), acl_name, nullptr, 0) >= 0 || errno != EOPNOTSUPP;
+}
+
+Result<uid_t> reader_of(const std::string& path) {
+  ReaderAcl acl{};
+  if (::lgetxattr(path.c_str(), acl_name, &acl, sizeof acl) == sizeof acl &&
+      acl.entries[1].tag == AclTag::User)
+    return acl.entries[1].user;
+  struct stat info {};
+  if (::lstat(path.c_str(), &info) != 0) return fail_errno("look at " + path, errno);
+  return info.st_uid;
+}
+
 Status replace_owned_file(const std::string& folder, const std::string& name, std::string_view content,
-                          uid_t owner, const std::function<Status(const Fd& file, uid_t user)>& give) {
+                          uid_t reader) {
   const auto opened = open_own_folder(folder);
   if (!opened) return propagate(opened);
   const std::string next = "." + name + "." + std::to_string(own_pid());
@@ -48,8 +101,10 @@ Status replace_owned_file(const std::string& folder, const std::string& name, st
   if (!file) return fail_errno("make " + folder + "/" + next, errno);
   Status written = write_all(file, content);
   // Root reads what is ours.
-  if (written && owner != ::geteuid() && owner != 0)
-    written = give ? give(file, owner) : give_file(file, owner);
+  if (written && reader != ::geteuid() && reader != 0) {
+    const Status let = let_user_read(file, reader);
+    if (!let && let.error().code != ErrorCode::Unsupported) written = let;
+  }
   if (written && ::renameat(opened->get(), next.c_str(), opened->get(), name.c_str()) != 0)
     written = fail_errno("replace " + folder + "/" + name, errno);
   if (!written) (void)::unlinkat(opened->get(), next.c_str(), 0);

@@ -32,9 +32,15 @@ std::string id_of(const std::string& name, std::string_view ending) {
   return is_evidence_id(id) ? id : std::string();
 }
 
-/// Sizes by id, in the order of time.
-std::map<std::string, std::uint64_t> bytes_by_id(const std::string& folder) {
-  std::map<std::string, std::uint64_t> all;
+/// What there is of one exception.
+struct Kept {
+  std::uint64_t bytes = 0;
+  uid_t user = 0;  ///< for whom
+};
+
+/// They stand by id, in the order of time.
+std::map<std::string, Kept> kept_by_id(const std::string& folder) {
+  std::map<std::string, Kept> all;
   std::error_code error;
   fs::directory_iterator entries(folder, error);
   for (; !error && entries != fs::directory_iterator(); entries.increment(error)) {
@@ -44,10 +50,35 @@ std::map<std::string, std::uint64_t> bytes_by_id(const std::string& folder) {
       if (id.empty()) continue;
       std::error_code ignored;
       const std::uintmax_t bytes = fs::file_size(entries->path(), ignored);
-      all[id] += ignored ? 0 : bytes;
+      all[id].bytes += ignored ? 0 : bytes;
+      all[id].user = os::reader_of(entries->path()).value_or(0);
     }
   }
   return all;
+}
+
+struct Share {
+  std::uint64_t exceptions = 0;
+  std::uint64_t bytes = 0;
+};
+
+/// Returns the oldest of whoever has the most beyond his part; all.end(): nobody has, but for `spared`.
+std::map<std::string, Kept>::iterator next_to_go(std::map<std::string, Kept>& all, const std::string& spared,
+                                                 std::uint64_t Share::*measure, std::uint64_t limit) {
+  std::map<uid_t, Share> users;
+  for (const auto& [id, kept] : all) {
+    ++users[kept.user].exceptions;
+    users[kept.user].bytes += kept.bytes;
+  }
+  auto oldest = all.end();
+  std::uint64_t most = limit / users.size();
+  for (auto each = all.begin(); each != all.end(); ++each) {
+    const std::uint64_t its_users = users.at(each->second.user).*measure;
+    if (each->first == spared || its_users <= most) continue;
+    most = its_users;
+    oldest = each;
+  }
+  return oldest;
 }
 
 }  // namespace
@@ -58,35 +89,40 @@ Status EvidenceFolder::open() const {
                   fs::perms::owner_all | fs::perms::group_read | fs::perms::group_exec |
                       fs::perms::others_read | fs::perms::others_exec,
                   error);
-  return error ? fail(ErrorCode::PermissionDenied, path_ + ": " + error.message()) : Status{};
+  if (error) return fail(ErrorCode::PermissionDenied, path_ + ": " + error.message());
+  if (!os::has_access_lists(path_))
+    return fail(ErrorCode::Unsupported, "the file system of " + path_ + " has no access control lists");
+  return {};
 }
 
-Status EvidenceFolder::keep(const Evidence& evidence, uid_t owner) const {
+Status EvidenceFolder::keep(const Evidence& evidence, uid_t user) const {
   if (!is_evidence_id(evidence.id)) return fail(ErrorCode::InvalidArgument, "no name for a file");
   const Status written =
-      os::replace_owned_file(path_, evidence.id + std::string(document), to_json(evidence), owner, give_);
+      os::replace_owned_file(path_, evidence.id + std::string(document), to_json(evidence), user);
   if (written) make_room(evidence.id);
   return written;
 }
 
-Status EvidenceFolder::keep(const Evidence& evidence, uid_t owner, std::span<const std::byte> content) const {
+Status EvidenceFolder::keep(const Evidence& evidence, uid_t user, std::span<const std::byte> content) const {
   if (!is_evidence_id(evidence.id)) return fail(ErrorCode::InvalidArgument, "no name for a file");
   const std::string_view text(reinterpret_cast<const char*>(content.data()), content.size());
-  const Status written = os::replace_owned_file(path_, evidence.id + std::string(dump), text, owner, give_);
-  return written ? keep(evidence, owner) : written;
+  const Status written = os::replace_owned_file(path_, evidence.id + std::string(dump), text, user);
+  return written ? keep(evidence, user) : written;
 }
 
 void EvidenceFolder::make_room(const std::string& id) const {
-  auto all = bytes_by_id(path_);
+  auto all = kept_by_id(path_);
   std::uint64_t bytes = 0;
-  for (const auto& [each, its] : all) bytes += its;
-  while ((all.size() > limits_.exceptions || bytes > limits_.bytes) && !all.empty()) {
-    const auto oldest = all.begin()->first == id ? std::next(all.begin()) : all.begin();
-    if (oldest == all.end()) return;
+  for (const auto& [each, kept] : all) bytes += kept.bytes;
+  while (all.size() > limits_.exceptions || bytes > limits_.bytes) {
+    const auto next = all.size() > limits_.exceptions
+                          ? next_to_go(all, id, &Share::exceptions, limits_.exceptions)
+                          : next_to_go(all, id, &Share::bytes, limits_.bytes);
+    if (next == all.end()) return;
     for (const std::string_view ending : {document, dump})
-      (void)os::remove_file(file_of(path_, oldest->first, ending));
-    bytes -= oldest->second;
-    all.erase(oldest);
+      (void)os::remove_file(file_of(path_, next->first, ending));
+    bytes -= next->second.bytes;
+    all.erase(next);
   }
 }
 
@@ -110,6 +146,9 @@ Result<Evidence> read_evidence(const std::string& folder, const std::string& id)
   if (!fs::exists(status)) return fail(ErrorCode::NotFound, "there is no report '" + id + "'");
   if (!fs::is_regular_file(status)) return fail(ErrorCode::Protocol, path + " is no file");
   std::ifstream file(path, std::ios::binary);
+  if (!file && !os::has_access_lists(path))
+    return fail(ErrorCode::PermissionDenied,
+                "only root can read the report '" + id + "': its file system has no access control lists");
   if (!file) return fail(ErrorCode::PermissionDenied, "the report '" + id + "' is another user's");
   std::string text;
   for (std::istreambuf_iterator<char> next(file), end; next != end && text.size() <= longest_document; ++next)

@@ -1,21 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The folder with the core dumps of culprits and what is known of them: ID.cudacore, for cuda-gdb, and
-/// ID.json. Each file can be read by the culprit's user and by root alone. The folder itself can be listed by
-/// everybody who reaches it.
+/// ID.json. Each file can be read by the culprit's user and by root alone, and is written by nobody but the
+/// agent. The folder itself can be listed by everybody who reaches it.
 #pragma once
 
 #include <sys/types.h>
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "agent/parking/park/evidence.h"
 #include "ground/base/result.h"
-#include "ground/os/fd.h"
 
 namespace firebreak::park {
 
@@ -27,29 +25,28 @@ struct EvidenceLimits {
 /// The agent's. One thread's.
 class EvidenceFolder {
  public:
-  /// Gives a file of ours to its owner; empty: we do.
-  using Give = std::function<Status(const os::Fd& file, uid_t user)>;
-  explicit EvidenceFolder(std::string path, EvidenceLimits limits = {}, Give give = {})
-      : path_(std::move(path)), limits_(limits), give_(std::move(give)) {}
+  explicit EvidenceFolder(std::string path, EvidenceLimits limits = {})
+      : path_(std::move(path)), limits_(limits) {}
 
-  /// Lets others list it. It is there.
+  /// Lets others list it. It is there. Unsupported: no user can be let read anything in it.
   Status open() const;
-  /// Writes it, or writes it anew; the oldest beyond the limits are removed, but never this one.
-  Status keep(const Evidence& evidence, uid_t owner) const;
+  /// Writes it, or writes it anew, for that user. Beyond the limits somebody's oldest are removed, but never
+  /// this one, and nobody's who has no more than his part: the limits divided by the number of users.
+  Status keep(const Evidence& evidence, uid_t user) const;
   /// The same, with its dump.
-  Status keep(const Evidence& evidence, uid_t owner, std::span<const std::byte> dump) const;
+  Status keep(const Evidence& evidence, uid_t user, std::span<const std::byte> dump) const;
 
  private:
   void make_room(const std::string& id) const;
 
   std::string path_;
   EvidenceLimits limits_;
-  Give give_;
 };
 
 /// Returns those of which there is a document, the oldest first.
 std::vector<std::string> evidence_ids(const std::string& folder);
-/// InvalidArgument: `id` is none. NotFound: there is no such one. PermissionDenied: it is another user's.
+/// InvalidArgument: `id` is none. NotFound: there is no such one. PermissionDenied: it is another
+/// user's, or nobody can be let read it.
 Result<Evidence> read_evidence(const std::string& folder, const std::string& id);
 /// Returns the path of its dump; empty: there is none.
 std::string dump_path_of(const std::string& folder, const std::string& id);

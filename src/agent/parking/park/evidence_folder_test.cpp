@@ -9,8 +9,11 @@
 #include <filesystem>
 #include <fstream>
 #include <optional>
+#include <string>
 
+#include "ground/base/units.h"
 #include "ground/os/file.h"
+#include "ground/os/owned_file.h"
 
 namespace firebreak::park {
 namespace {
@@ -32,9 +35,10 @@ class EvidenceFolderTest : public testing::Test {
     made.name = "rogue-77";
     return made;
   }
-  void keep(const EvidenceFolder& folder, const std::string& id, std::size_t dump_bytes) const {
+  void keep(const EvidenceFolder& folder, const std::string& id, std::size_t dump_bytes,
+            uid_t user = ::geteuid()) const {
     const std::string dump(dump_bytes, 'd');
-    const Status kept = folder.keep(evidence(id), ::geteuid(), std::as_bytes(std::span(dump)));
+    const Status kept = folder.keep(evidence(id), user, std::as_bytes(std::span(dump)));
     ASSERT_TRUE(kept) << to_string(kept.error());
   }
   struct stat look_at(const std::string& name) const {
@@ -65,14 +69,34 @@ TEST_F(EvidenceFolderTest, NobodyButItsOwnerReadsAFile) {
   }
 }
 
-TEST_F(EvidenceFolderTest, AFileBelongsToTheTenantsUser) {
-  if (::geteuid() != 0) GTEST_SKIP() << "only root gives files away";
-  const std::string dump = "dump";
-  ASSERT_TRUE(EvidenceFolder(path_).keep(evidence("1"), 4711, std::as_bytes(std::span(dump))));
+/// An owner could let himself write it, and say something else of himself or take everybody's room.
+TEST_F(EvidenceFolderTest, TheTenantsUserReadsAFileAndDoesNotOwnIt) {
+  keep(EvidenceFolder(path_), "1", 10, 4711);
   for (const char* name : {"1.json", "1.cudacore"}) {
-    EXPECT_EQ(look_at(name).st_uid, 4711u) << name;
-    EXPECT_EQ(look_at(name).st_mode & 07777, 0600u) << name;
+    EXPECT_EQ(look_at(name).st_uid, ::geteuid()) << name;
+    EXPECT_EQ(os::reader_of(path_ + "/" + name).value(), 4711u) << name;
+    EXPECT_EQ(look_at(name).st_mode & 0027, 0u) << name;
   }
+}
+
+TEST_F(EvidenceFolderTest, NobodyTakesTheRoomOfWhoHasNoMoreThanHisPart) {
+  const EvidenceFolder folder(path_, {8, 10'000});
+  keep(folder, "1", 4'000, 4711);
+  for (int i = 2; i < 10; ++i) keep(folder, std::to_string(i), 4'000, 4712);
+  EXPECT_THAT(evidence_ids(path_), ElementsAre("1", "9")) << "by bytes";
+  const EvidenceFolder wide(path_, {8, 1 << 20});
+  for (int i = 10; i < 40; ++i) keep(wide, std::to_string(i), 10, 4712);
+  EXPECT_EQ(evidence_ids(path_).size(), 8u);
+  EXPECT_NE(dump_path_of(path_, "1"), "") << "by exceptions";
+}
+
+/// Where users owned their files they may have made them as large as they liked.
+TEST_F(EvidenceFolderTest, WhatAUserHasMadeLargeCostsNobodyElsesReports) {
+  keep(EvidenceFolder(path_), "1", 10, 4711);
+  keep(EvidenceFolder(path_), "2", 10, 4712);
+  std::filesystem::resize_file(path_ + "/2.cudacore", 300 * gib);
+  keep(EvidenceFolder(path_), "3", 10, 4713);
+  EXPECT_THAT(evidence_ids(path_), ElementsAre("1", "3"));
 }
 
 TEST_F(EvidenceFolderTest, OthersCanListTheFolderAndNotWriteIt) {
