@@ -14,8 +14,10 @@ namespace firebreak::agent {
 class Watchdog {
  public:
   static constexpr int looks = 5;
-  static constexpr int longest = 16;  ///< largest multiple of that limit
-  static constexpr int forgets = 30;  ///< the same
+  /// Largest multiple of the first limit. A tenant that can make one agent hang can make the next one hang,
+  /// too, and nobody is served until that one is given up: what it could gain by that has a small bound.
+  static constexpr int longest = 2;
+  static constexpr int forgets = 30;  ///< multiple of the first limit, likewise
 
   /// `limit`: of silence; 0: it may be silent for ever.
   explicit Watchdog(Nanoseconds limit) : first_limit_(limit), limit_(limit) {}
@@ -39,9 +41,9 @@ class Watchdog {
   }
   /// The service will give no sign any more.
   void signs_end() { is_up_ = false; }
-  /// Notes that the service is killed for its silence. The next one may be silent for twice as long: where a
-  /// turn takes that time because there is so much to do, it is not killed again and again. One that has
-  /// lived for long has shown that it does not.
+  /// Notes that the service is killed for its silence. Those after it may be silent for twice as long, and no
+  /// longer: a turn may have taken that time because there was so much to do. One that has lived for long has
+  /// shown that it does not.
   void gives_up() {
     signs_end();
     limit_ = std::min(2 * limit_, longest * first_limit_);

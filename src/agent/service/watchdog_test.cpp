@@ -50,8 +50,8 @@ TEST_F(WatchdogTest, WhoGivesSignsDoesNotHang) {
   }
 }
 
-TEST_F(WatchdogTest, TheNextOneHasTwiceAsLongAndNoneMoreThanSixteenTimes) {
-  for (const int times : {1, 2, 4, 8, 16, 16}) {
+TEST_F(WatchdogTest, TheNextOneHasTwiceAsLongAndNoneMoreHoweverManyHang) {
+  for (const int times : {1, 2, 2, 2, 2, 2}) {
     watchdog_.started();
     watchdog_.came_up(now_);
     EXPECT_FALSE(hangs_within(times * limit - period_)) << times;
