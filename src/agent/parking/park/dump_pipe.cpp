@@ -7,6 +7,7 @@
 #include <bit>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "agent/parking/park/core_dump_file.h"
 #include "ground/base/clock.h"
@@ -50,7 +51,7 @@ BudgetedBytes& BudgetedBytes::operator=(BudgetedBytes&& other) noexcept {
   if (this == &other) return *this;
   clear();
   budget_ = other.budget_;
-  bytes_ = std::exchange(other.bytes_, {});
+  bytes_ = std::move(other.bytes_);
   counted_bytes_ = std::exchange(other.counted_bytes_, 0);
   return *this;
 }
@@ -58,15 +59,16 @@ BudgetedBytes& BudgetedBytes::operator=(BudgetedBytes&& other) noexcept {
 std::size_t BudgetedBytes::add(std::span<const std::byte> more) {
   const std::size_t free_bytes = std::min(more.size(), bytes_free - std::min(bytes_free, bytes_.size()));
   const std::size_t counted = budget_->take(more.size() - free_bytes);
-  counted_bytes_ += counted;
-  const auto kept = more.first(free_bytes + counted);
-  bytes_.insert(bytes_.end(), kept.begin(), kept.end());
-  return kept.size();
+  const std::size_t kept = bytes_.add(more.first(free_bytes + counted));
+  const std::size_t lost = std::min(counted, free_bytes + counted - kept);
+  budget_->give_back(lost);
+  counted_bytes_ += counted - lost;
+  return kept;
 }
 
 void BudgetedBytes::clear() {
   budget_->give_back(std::exchange(counted_bytes_, 0));
-  bytes_ = {};
+  bytes_.clear();
 }
 
 Result<DumpPipe> DumpPipe::open(os::Kernel& kernel, const std::string& path,

@@ -9,10 +9,10 @@
 #include <span>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "ground/base/result.h"
 #include "ground/os/fd.h"
+#include "ground/os/growing_memory.h"
 #include "ground/os/kernel.h"
 
 namespace firebreak::park {
@@ -49,10 +49,12 @@ class DumpBudgets {
 /// Bytes that count against a budget, until this goes. The first 64 do not: they say how long the dump is.
 class BudgetedBytes {
  public:
-  explicit BudgetedBytes(std::shared_ptr<DumpBudget> budget) : budget_(std::move(budget)) {}
+  /// Never more than `bytes_max`, whatever there is room for.
+  BudgetedBytes(std::shared_ptr<DumpBudget> budget, std::size_t bytes_max)
+      : budget_(std::move(budget)), bytes_(bytes_max) {}
   BudgetedBytes(BudgetedBytes&& other) noexcept
       : budget_(other.budget_),
-        bytes_(std::exchange(other.bytes_, {})),
+        bytes_(std::move(other.bytes_)),
         counted_bytes_(std::exchange(other.counted_bytes_, 0)) {}
   BudgetedBytes& operator=(BudgetedBytes&& other) noexcept;
   ~BudgetedBytes() { clear(); }
@@ -60,11 +62,11 @@ class BudgetedBytes {
   /// The first ones that the budget has room for; answers how many.
   std::size_t add(std::span<const std::byte> more);
   void clear();
-  std::span<const std::byte> all() const { return bytes_; }
+  std::span<const std::byte> all() const { return bytes_.all(); }
 
  private:
   std::shared_ptr<DumpBudget> budget_;
-  std::vector<std::byte> bytes_;
+  os::GrowingMemory bytes_;
   std::size_t counted_bytes_ = 0;  ///< against the budget
 };
 
@@ -115,7 +117,7 @@ class DumpPipe {
 
  private:
   DumpPipe(os::Kernel& kernel, os::Fd fd, std::size_t room_bytes, std::shared_ptr<DumpBudget> budget)
-      : kernel_(&kernel), fd_(std::move(fd)), bytes_(std::move(budget)), room_bytes_(room_bytes) {}
+      : kernel_(&kernel), fd_(std::move(fd)), bytes_(std::move(budget), bytes_max), room_bytes_(room_bytes) {}
 
   std::size_t bytes_wanted() const;
   void take(std::span<const std::byte> piece);
