@@ -21,6 +21,7 @@
 #include "ground/os/memory.h"
 #include "ground/os/processes.h"
 #include "ground/os/real_kernel.h"
+#include "ground/os/self.h"
 #include "tests/doubles/os/fake_kernel.h"
 
 namespace firebreak::os {
