@@ -147,9 +147,10 @@ TEST_F(AgentEndings, ATenantThatStrayedEndsWithItsStandby) {
     whats.emplace_back(to_string(event.what));
     texts.push_back(event.text);
   }
-  EXPECT_THAT(whats, ElementsAre("stray", "phase", "ending", "ending", "exited"));
-  EXPECT_EQ(texts[0], "store to 0x40, far from every allocation");
-  EXPECT_THAT(texts[2], HasSubstr("its standby ends too"));
+  EXPECT_THAT(whats, ElementsAre("incident", "stray", "phase", "ending", "ending", "exited"));
+  EXPECT_THAT(texts[0], HasSubstr("store to 0x40, far from every allocation: contained; culprit llm"));
+  EXPECT_EQ(texts[1], "store to 0x40, far from every allocation");
+  EXPECT_THAT(texts[3], HasSubstr("its standby ends too"));
 }
 
 TEST_F(AgentEndings, AStandbyThatStrayedEndsAlone) {
