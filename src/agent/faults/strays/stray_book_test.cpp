@@ -125,7 +125,7 @@ TEST(Stray, FarFromEverythingIsSaid) {
 
 TEST(Stray, ANoteThatATenantWroteBreaksNoLine) {
   const GuardReport guard{abi::GuardState::Off, "no\nUVM \xff", 0};
-  EXPECT_EQ(text_of(7, guard), "guard of process 7: off: no?UVM \xff");
+  EXPECT_EQ(text_of(7, guard), "guard of process 7: off: no?UVM ?");
   EXPECT_EQ(json_of(7, guard).find('\n'), std::string::npos);
   EXPECT_EQ(describe(GuardReport{abi::GuardState::On, "", 1536 * gib}), "on, 1536 GiB");
 }
