@@ -45,6 +45,7 @@ std::string escape(const std::string& text) {
 }
 
 constexpr double label_width = 130, width = 960, lane_height = 30, top = 30;
+constexpr double half_a_label = 30;  // the last one of the axis is as far from the edge
 
 /// A round number of milliseconds that gives at most ten grid lines.
 double grid_ms(double span_ms) {
@@ -88,7 +89,7 @@ std::string draw_lane(const Lane& lane, double y, const auto& x) {
 std::string draw(const Timeline& timeline) {
   const double span_ms = std::max(timeline.end_ms - timeline.begin_ms, 1e-3);
   auto x = [&](double at_ms) {
-    return label_width + (at_ms - timeline.begin_ms) / span_ms * (width - label_width - 10);
+    return label_width + (at_ms - timeline.begin_ms) / span_ms * (width - label_width - half_a_label);
   };
   const double height = top + lane_height * static_cast<double>(timeline.lanes.size()) + 10;
   std::string svg = "<div class='scrolls' tabindex='0'>";
