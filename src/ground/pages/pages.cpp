@@ -177,7 +177,7 @@ std::string value_rows(const CLI::App& app, const std::string& command) {
 
 /// For commands that take a listed value: it comes before options, unless one of those has been begun. A
 /// program that says nothing leaves the options.
-std::string listing(const CLI::App& app, const Listed& listed) {
+std::string listing(const CLI::App& app, const ListedValues& listed) {
   std::string names;
   for (const CLI::App* command : commands_of(app)) {
     for (const CLI::Option* each : options_of(*command, true)) {

@@ -15,7 +15,7 @@ struct Example {
 };
 
 /// Values that the program itself lists, such as names that change.
-struct Listed {
+struct ListedValues {
   std::string type;     ///< type name of the arguments that take one of them; empty: there are none
   std::string command;  ///< arguments with which the program prints them, one a line
   std::string option;   ///< an option of the command line that goes with the question: where it is asked
@@ -27,7 +27,7 @@ struct Subject {
   int section = 1;      ///< section of the manual
   std::string version;  ///< "0.6.0", and what follows a blank is left out
   std::vector<Example> examples = {};
-  Listed listed = {};
+  ListedValues listed = {};
 };
 
 /// Makes the page for man(1).
