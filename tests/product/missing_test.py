@@ -13,7 +13,7 @@ GPU = "GPU-66697265-6272-6561-6b2d-736f66742d30"
 FULL = """
 mount -t tmpfs -o size=64k tmpfs "$0"
 mkdir "$0/d"
-dd if=/dev/zero of="$0/fill" bs=4k 2>/dev/null
+dd if=/dev/zero of="$0/fill" bs=4k 2>/dev/null || :  # it ends when that is full
 exec "$@"
 """
 READ_ONLY = """
