@@ -2,12 +2,18 @@
 /// The end of what device_allocations.cpp has made: at once, in stream order, with its context, or as soon as
 /// waiting is allowed again.
 #include <algorithm>
+#include <chrono>
+#include <thread>
 #include <utility>
 
 #include "program/guard/guard.h"
 
 namespace firebreak::guard {
 namespace {
+
+/// A capture waits for those who wait for a context, a second at most.
+constexpr int capture_looks_max = 10'000;
+constexpr std::chrono::microseconds capture_looks_again{100};
 
 /// Makes a context current for as long as it lives.
 class Within {
@@ -30,9 +36,15 @@ class Within {
 }  // namespace
 
 void Guard::capture_begins(CUstream stream) {
-  const std::lock_guard lock(mutex_);
-  captured_.push_back(stream);
-  captures_.store(captured_.size());
+  {
+    const std::lock_guard lock(mutex_);
+    captured_.push_back(stream);
+    captures_.store(captured_.size());
+  }
+  // Who waits for a context by now has not seen this capture, and would end it. Its kernel may wait for this
+  // thread.
+  for (int looks = 0; waits_.load() != 0 && looks < capture_looks_max; ++looks)
+    std::this_thread::sleep_for(capture_looks_again);
 }
 
 void Guard::capture_ends(CUstream stream) {
@@ -77,8 +89,11 @@ std::optional<CUresult> Guard::free(CUdeviceptr pointer) {
   }
   // As the driver's own: what was launched before may still use it. Whom it waits for is the context that
   // the memory was made in, and while a stream is captured nobody may be waited for.
+  ++waits_;  // before it looks for captures: each of the two sees the other
   const bool later = is_capturing();
-  const CUresult result = later ? ask_about_captures(context) : wait_for(context);
+  const CUresult waited = later ? CUDA_SUCCESS : wait_for(context);
+  --waits_;
+  const CUresult result = later ? ask_about_captures(context) : waited;
   if (result != CUDA_SUCCESS) return result;
   const std::lock_guard lock(mutex_);
   const auto found = allocations_.find(pointer);

@@ -190,6 +190,7 @@ class Guard {
   std::vector<Leaving> leaving_;
   std::vector<CUstream> captured_;
   std::atomic<std::size_t> captures_{0};  ///< how many those are
+  std::atomic<int> waits_{0};             ///< how many threads wait for a context, or are about to
   std::map<CUcontext, Slabs> slabs_;
   std::map<CUdevice, CUcontext> primaries_;
   struct Green {
