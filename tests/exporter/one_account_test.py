@@ -46,14 +46,21 @@ class OneAccount(exporter_test.ExporterTest):
         """By a tenant of that name, beside one that goes on."""
         self.until("its domain", lambda: all(domain["state"] == "serving" and domain["parking"]["state"] == "ready"
                                              for domain in self.domains()))
-        before = len(self.faults())
+        before, there = len(self.faults()), self.domain_of_llm()
         subprocess.run([str(PROGRAMS / "firebreak"), "run", "--socket", self.socket, "--name", name, "--",
                         str(PROGRAMS / "firebreak-lab"), "inject", kind], env=self.environment, timeout=PATIENCE_S,
                        check=False, capture_output=True)
         self.until(f"the account of {kind}", lambda: len(self.faults()) > before)
         faults = self.faults()
         self.assertEqual(len(faults), before + 1)
+        is_touched = "llm" in [each["tenant"] for each in faults[-1]["touched"]]
+        self.assertEqual(is_touched, faults[-1]["domain"] == there, faults[-1])
         return faults[-1]
+
+    def domain_of_llm(self) -> str:
+        tenants = json.loads(self.firebreak("status", "--json"))["tenants"]
+        domain: str = next(tenant["active"]["domain"] for tenant in tenants if tenant["name"] == "llm")
+        return domain
 
     def domains(self) -> list[dict[str, Any]]:
         domains: list[dict[str, Any]] = json.loads(self.firebreak("status", "--json"))["domains"]
@@ -81,7 +88,6 @@ class OneAccount(exporter_test.ExporterTest):
             self.assertRegex(fault["id"], r"^[0-9a-z]{7}$")
             self.assertRegex(fault["at"], MOMENT)
             self.assertEqual(fault["culprit"], culprit)
-            self.assertIn("llm", [each["tenant"] for each in fault["touched"]])
             line = next(each for each in listed.splitlines() if each.startswith(fault["id"]))
             for word in (fault["at"], culprit, fault["outcome"]):
                 self.assertIn(f" {word} ", line)
