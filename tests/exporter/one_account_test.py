@@ -53,8 +53,8 @@ class OneAccount(exporter_test.ExporterTest):
         self.until(f"the account of {kind}", lambda: len(self.faults()) > before)
         faults = self.faults()
         self.assertEqual(len(faults), before + 1)
-        is_touched = "llm" in [each["tenant"] for each in faults[-1]["touched"]]
-        self.assertEqual(is_touched, faults[-1]["domain"] == there, faults[-1])
+        if faults[-1]["domain"] == there:  # elsewhere only its standby may be
+            self.assertIn("llm", [each["tenant"] for each in faults[-1]["touched"]], faults[-1])
         return faults[-1]
 
     def domain_of_llm(self) -> str:
