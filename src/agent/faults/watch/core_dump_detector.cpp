@@ -77,12 +77,21 @@ void CoreDumpDetector::read_line(pid_t pid, std::string_view line) {
   if (speaker == speakers_.end()) return;
   const auto exception = speaker->second.core_dump.read(line);
   if (!exception) return;
-  auto& last = speaker->second.last_exception;
-  if (last && at_.clock.now() - *last < between_exceptions) return;
-  last = at_.clock.now();
+  if (!is_looked_into(speaker->second, *exception)) return;
   if (const auto other = other_writer(pid, speaker->second))
     return spdlog::info("process {} or {} tells of a fault; they write to one file", pid, *other);
   note_exception(pid, *exception);
+}
+
+bool CoreDumpDetector::is_looked_into(Speaker& speaker, const fault::CoreDumpException& exception) const {
+  const bool names_kernel = !exception.kernel.empty();
+  const bool kernel_followed = std::exchange(speaker.kernel_follows, false);
+  if (names_kernel && kernel_followed) return true;
+  const Monotonic now = at_.clock.now();
+  if (speaker.last_exception && now - *speaker.last_exception < between_exceptions) return false;
+  speaker.last_exception = now;
+  speaker.kernel_follows = !names_kernel;
+  return true;
 }
 
 std::optional<pid_t> CoreDumpDetector::other_writer(pid_t pid, Speaker& speaker) {

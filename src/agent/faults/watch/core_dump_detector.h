@@ -42,10 +42,13 @@ class CoreDumpDetector final : public Detector {
     PossibleWriter writer;            ///< of others' lines
     std::optional<Monotonic> last_gap = {};
     std::optional<Monotonic> last_exception = {};
+    bool kernel_follows = false;  ///< the last line was that exception's, and its kernel has one of its own
   };
 
   void follow_file(Speaker& speaker);
   void read_line(pid_t pid, std::string_view line);
+  /// One exception a second, with the line behind it that names its kernel.
+  bool is_looked_into(Speaker& speaker, const fault::CoreDumpException& exception) const;
   /// Another one that is followed, and may have written what that one's file says.
   std::optional<pid_t> other_writer(pid_t pid, Speaker& speaker);
   void miss(pid_t pid, std::uint64_t bytes);

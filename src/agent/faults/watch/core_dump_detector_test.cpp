@@ -128,6 +128,14 @@ TEST_F(CoreDumpFileTest, OfManyExceptionsOneASecondIsLookedInto) {
   }
 }
 
+TEST_F(CoreDumpFileTest, TheKernelOfTheOneIsHeardAndNoMore) {
+  ASSERT_TRUE(detector_.follow({.pid = pid_, .gpu = 1, .domain = "a", .tenant = "t"}, Parentage::OurChild));
+  const std::string kernel = "[06:43:15.209486] coredump:   #0\t0x7462c3bac620\trogue\n";
+  for (int i = 0; i < 3; ++i) detector_.note_output(pid_, std::string(exception) + kernel);
+  ASSERT_EQ(faults_.size(), 2u);
+  EXPECT_EQ(faults_[1].kind, faults_[0].kind + ", kernel rogue");
+}
+
 /// Else the looks would be as many as files times processes.
 TEST_F(CoreDumpFileTest, EachIsLookedAtOnceASecondForAllFiles) {
   ASSERT_TRUE(detector_.follow({.pid = pid_, .gpu = 1, .domain = "a", .tenant = "t"}, Parentage::OurChild));
