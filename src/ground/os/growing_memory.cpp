@@ -26,14 +26,16 @@ GrowingMemory& GrowingMemory::operator=(GrowingMemory&& other) noexcept {
   return *this;
 }
 
-/// Where the machine has no more, it stays as it is.
+/// Where the machine has no more, it stays as it is. Linux gives it in large pages where it has some: 150 MB in
+/// pages of 4 KiB are 38,000 faults, which took longer than all copies.
 void GrowingMemory::make_usable(std::size_t wanted_bytes) {
-  constexpr std::size_t step_bytes = mib;
+  constexpr std::size_t step_bytes = 2 * mib;
   if (begin_ == nullptr) {
     void* const got =
         ::mmap(nullptr, bytes_max_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (got == MAP_FAILED) return;
     begin_ = static_cast<std::byte*>(got);
+    (void)::madvise(begin_, bytes_max_, MADV_HUGEPAGE);
   }
   const std::size_t steps = (wanted_bytes + step_bytes - 1) / step_bytes;
   const std::size_t usable = std::min(steps * step_bytes, bytes_max_);

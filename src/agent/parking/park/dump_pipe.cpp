@@ -5,9 +5,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <memory>
 #include <span>
 #include <utility>
-#include <vector>
 
 #include "agent/parking/park/core_dump_file.h"
 #include "ground/base/clock.h"
@@ -23,6 +23,8 @@ constexpr std::size_t wide_bytes = std::size_t{1} << 20;
 /// seen.
 constexpr std::size_t held_bytes_max = std::size_t{64} << 10;
 constexpr std::size_t bytes_free = 64;
+/// With more than that to come the pipe is wide. It becomes narrow before the rest that is held.
+constexpr std::size_t long_rest_bytes = 8 * wide_bytes;
 constexpr std::size_t bytes_a_read = std::size_t{1} << 20;
 
 }  // namespace
@@ -101,12 +103,30 @@ std::size_t DumpPipe::bytes_wanted() const {
   return length.bytes > came_bytes_ + held ? std::min(length.bytes - came_bytes_ - held, bytes_a_read) : 0;
 }
 
-/// The pipe never becomes smaller: the kernel refuses that while more is in it.
-void DumpPipe::make_room() {
+/// Through a wide pipe a dump of 150 MB comes several times as fast. What is held at its end has to be seen,
+/// and pages may be filled in part, so the pipe is narrow by then.
+std::size_t DumpPipe::room_wanted(std::size_t rest_bytes) const {
+  if (rest_bytes > long_rest_bytes) return wide_bytes;
+  const std::size_t quarter = std::min(std::bit_floor(rest_bytes / 4), held_bytes_max);
+  return room_bytes_ > held_bytes_max ? quarter : std::max(quarter, room_bytes_);
+}
+
+/// `came_bytes`: with those that have just been read.
+void DumpPipe::make_room(std::size_t came_bytes) {
   const DumpLength length = length_of_dump(bytes());
-  if (may_end_ || length.bytes <= came_bytes_) return;
-  const std::size_t quarter = std::min(std::bit_floor((length.bytes - came_bytes_) / 4), held_bytes_max);
-  if (quarter > room_bytes_) room_bytes_ = os::resize_pipe(fd_, quarter);
+  if (may_end_ || length.bytes <= came_bytes) return;
+  const std::size_t wanted = room_wanted(length.bytes - came_bytes);
+  if (wanted != room_bytes_) room_bytes_ = os::resize_pipe(fd_, wanted);
+}
+
+/// Linux makes a pipe narrower only while no more is in it. Of a writer that sleeps, since the pipe is full,
+/// all is read before it writes again. One that is awake fills it before we have made it narrow. So that is
+/// awaited, but not for long: a writer may be slow.
+bool DumpPipe::is_to_fill_first() {
+  const DumpLength length = length_of_dump(bytes());
+  if (may_end_ || room_bytes_ <= held_bytes_max || length.bytes <= came_bytes_) return false;
+  if (length.bytes - came_bytes_ > long_rest_bytes || turns_to_fill_ == 0) return false;
+  return turns_to_fill_-- > 0 && !os::is_pipe_full(fd_);
 }
 
 bool DumpPipe::look_ahead() {
@@ -141,8 +161,9 @@ DumpPipe::State DumpPipe::read() {
   if (state_ == State::Done) return state_;
   const std::size_t wanted = bytes_wanted();
   if (wanted == 0) return state_ = State::Nearly;
-  std::vector<std::byte> piece(wanted);
-  const auto got = kernel_->read(fd_, piece);
+  if (is_to_fill_first()) return state_;
+  const auto piece = std::make_unique_for_overwrite<std::byte[]>(wanted);
+  const auto got = kernel_->read(fd_, std::span(piece.get(), wanted));
   if (!got) {
     if (got.error().code != ErrorCode::Unavailable) state_ = State::Done;
     return state_;
@@ -152,9 +173,9 @@ DumpPipe::State DumpPipe::read() {
     return state_;
   }
   state_ = State::Writing;
-  take(std::span(piece).first(*got));
+  make_room(came_bytes_ + *got);
+  take(std::span(piece.get(), *got));
   if (const DumpLength length = length_of_dump(bytes()); !length.is_known && length.bytes == 0) let_end();
-  make_room();
   if (bytes_wanted() == 0) state_ = State::Nearly;
   return state_;
 }

@@ -121,7 +121,9 @@ class DumpPipe {
 
   std::size_t bytes_wanted() const;
   void take(std::span<const std::byte> piece);
-  void make_room();
+  std::size_t room_wanted(std::size_t rest_bytes) const;
+  void make_room(std::size_t came_bytes);
+  bool is_to_fill_first();
   bool has_hung_up() const;
 
   os::Kernel* kernel_;
@@ -131,6 +133,7 @@ class DumpPipe {
   std::size_t came_bytes_ = 0;
   std::size_t ahead_bytes_ = 0;  ///< bytes of bytes_ that wait in the pipe still
   std::size_t room_bytes_;       ///< bytes that the pipe holds
+  int turns_to_fill_ = 64;       ///< so often read() may leave a wide pipe to its writer
   bool may_end_ = false;
   bool is_cut_ = false;
 };
