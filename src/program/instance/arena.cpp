@@ -12,8 +12,9 @@
 namespace firebreak::instance {
 namespace {
 
-/// From there on the pages of a free piece are given back.
-constexpr std::size_t large_bytes = 64 << 10;
+/// From there on the pages of a free piece are given back. A driver that writes a core dump takes and gives
+/// pieces of some hundred KiB all the time.
+constexpr std::size_t large_bytes = std::size_t{4} << 20;
 constexpr std::size_t largest_bytes = std::size_t{1} << 33;
 
 }  // namespace
@@ -38,12 +39,15 @@ Arena::Header* Arena::header_of(const void* memory) {
   return header;
 }
 
+/// In large pages, where Linux has them: a Transformers model's dump began after 0.9 s by pages of 4 KiB, and
+/// after 0.4 s by these (H200).
 bool Arena::make_usable(std::size_t up_to) {
   if (begin_ == 0) {
     void* const got =
         os::raw_mmap(nullptr, reserved_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (got == MAP_FAILED) return false;
     begin_ = reinterpret_cast<std::uintptr_t>(got);
+    (void)::madvise(got, reserved_bytes, MADV_HUGEPAGE);
   }
   if (up_to <= usable_bytes_) return true;
   const std::size_t wanted = (up_to + step_bytes - 1) / step_bytes * step_bytes;

@@ -37,7 +37,7 @@ class Arena {
  private:
   /// Addresses alone: Linux counts no memory for them.
   static constexpr std::size_t reserved_bytes = std::size_t{16} << 30;
-  static constexpr std::size_t step_bytes = std::size_t{1} << 20;
+  static constexpr std::size_t step_bytes = std::size_t{8} << 20;
   static constexpr std::size_t classes = 160;
 
   struct Header {

@@ -2,6 +2,7 @@
 /// A copy of a library that takes all that a driver takes, and is thrown away whole.
 #include "program/instance/copy.h"
 
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <signal.h>
@@ -102,6 +103,26 @@ TEST_F(Copy, NothingIsLeftOfOneThatIsThrownAway) {
   EXPECT_EQ(threads(), threads_before);
   EXPECT_LE(lines_of(maps()), lines_before + 8) << maps();
   EXPECT_EQ(maps().find("greedy"), std::string::npos) << maps();
+}
+
+// At the moment of a fault it would take some 40 ms.
+TEST_F(Copy, ItsDebuggerIsThereBeforeItAsksForIt) {
+  const auto times = [](const std::string& text) {
+    std::size_t count = 0;
+    for (std::size_t at = 0; (at = text.find("libcudadebugger", at)) != std::string::npos; ++at) ++count;
+    return count;
+  };
+  const auto copy = load();
+  copy->prepare_dump(FIREBREAK_DEBUGGER_LIBRARY);
+  const std::string before = maps();
+  EXPECT_GT(times(before), 0U);
+  void* const debugger = function<void*(const char*)>(*copy, "greedy_load")(FIREBREAK_DEBUGGER_LIBRARY);
+  ASSERT_NE(debugger, nullptr);
+  EXPECT_EQ(maps(), before);
+  void* const plain = ::dlopen(FIREBREAK_DEBUGGER_LIBRARY, RTLD_NOW | RTLD_NOLOAD);
+  EXPECT_NE(debugger, plain) << "it has one of its own";
+  EXPECT_TRUE(copy->throw_away().is_gone);
+  EXPECT_LT(times(maps()), times(before));
 }
 
 TEST_F(Copy, ManyAreThereAtOnceAndEachIsItsOwn) {
@@ -303,6 +324,23 @@ TEST(Arena, GivesPiecesThatAreTheirOwners) {
   auto* const zeroed = static_cast<unsigned char*>(arena.allocate_zeroed(100'000));
   for (std::size_t at = 0; at < 100'000; ++at) ASSERT_EQ(zeroed[at], 0);
   EXPECT_FALSE(arena.holds(&arena));
+}
+
+// A large program's core dump is a matter of page faults.
+TEST(Arena, ItsPagesAreLargeWhereLinuxHasSome) {
+  Arena arena;
+  const void* const piece = arena.allocate(100);
+  ASSERT_NE(piece, nullptr);
+  std::ifstream lines("/proc/self/smaps");
+  bool is_it = false, is_large = false;
+  for (std::string line; std::getline(lines, line);) {
+    std::uintptr_t begin = 0, end = 0;
+    if (std::sscanf(line.c_str(), "%lx-%lx ", &begin, &end) == 2)
+      is_it =
+          begin <= reinterpret_cast<std::uintptr_t>(piece) && reinterpret_cast<std::uintptr_t>(piece) < end;
+    if (is_it && line.starts_with("VmFlags:")) is_large = line.find(" hg") != std::string::npos;
+  }
+  EXPECT_TRUE(is_large);
 }
 
 TEST(Arena, WhatIsGivenIsTakenAgain) {

@@ -36,23 +36,24 @@ os::EnvironmentScope::Variables environment_without_dumps();
 os::EnvironmentScope::Variables environment_in(const std::string& pipe_directory,
                                                const std::string& dump_path);
 
-/// Constant while it is there; any thread may use it. Owns all that its driver takes, and is thrown away whole. The
-/// object stays for another one, since somebody may be looking at it still.
+/// Constant while it is there; any thread may use it. Owns all that its driver takes, and is thrown away
+/// whole. The object stays for another one, since somebody may be looking at it still.
 class Instance {
  public:
   /// One that has no driver yet.
   static std::unique_ptr<Instance> blank() { return std::unique_ptr<Instance>(new Instance({})); }
 
   /// Of one that has no driver: copies the library, loads the copy, makes its primary context on device 0 and
-  /// reserves the window. Takes 0.2 to 0.6 s on an H100 (docs/how/spare.md). One at a time in a process. Where it fails
-  /// it was thrown away. Unavailable: the domain takes nobody. Unsupported: the window is not to be had, or a copy
-  /// could not be thrown away.
+  /// reserves the window. Takes 0.2 to 0.6 s on an H100 (docs/how/spare.md). One at a time in a process.
+  /// Where it fails it was thrown away. Unavailable: the domain takes nobody. Unsupported: the window is not
+  /// to be had, or a copy could not be thrown away.
   Status bring_up(const InstanceSettings& settings);
 
   /// Of a driver that is there, whether or not it has started: the program's own is the anchor.
   static std::unique_ptr<Instance> of(const cuda::Backend& driver, Slot slot = anchor);
 
-  /// The same once more, after reset(), in the same domain. It takes its library as it is: 143 to 185 ms on an H200.
+  /// The same once more, after reset(), in the same domain. It takes its library as it is: 143 to 185 ms on
+  /// an H200.
   Status begin_again();
 
   /// Everything of it goes: see instance::DriverCopy. Nobody is inside one of its calls, but for threads of
@@ -60,6 +61,11 @@ class Instance {
   instance::Thrown throw_away();
   /// A thread that is inside its calls, and ends with it at the latest.
   Status start_thread(std::function<void()> run) const { return copy_->start_thread(std::move(run)); }
+  /// Where it writes core dumps.
+  void prepare_dump() const {
+    if (copy_ != nullptr && !settings_.dump_path.empty() && settings_.dump_path != no_dump)
+      copy_->prepare_dump();
+  }
   bool has_copy() const { return copy_ != nullptr; }
   /// What its driver has at this moment.
   instance::TakenCounts counts() const { return copy_->counts(); }

@@ -605,9 +605,11 @@ void VirtualProcess::make_spare() {
     // A domain that is held answers nobody.
     const bool may_ask = rule_of(active().pipe_directory()) == abi::DomainRule::Open;
     if (may_ask) leave_captures_alone(active());
+    active().prepare_dump();
     const auto free_before = may_ask ? free_on_gpu() : std::nullopt;
     auto its = bring_up(domain);
     if (its) note_cost(page_->spare_mib, free_before);
+    if (its) (*its)->prepare_dump();
     return its;
   }();
   const std::lock_guard lock(flipping_);
