@@ -164,6 +164,32 @@ std::string without_variables() {
   return kept;
 }
 
+/// Bytes of each of the variables of code_with_blocks().
+constexpr std::array<std::size_t, 3> block_bytes{std::size_t{6} << 20, std::size_t{6} << 20,
+                                                 std::size_t{6} << 20};
+
+/// Code with variables that are larger than what most programs have. `fill_blocks` stores a number at both
+/// ends of each, `sum_blocks` adds up what is there.
+std::string code_with_blocks() {
+  std::string variables, fill, sum;
+  for (std::size_t i = 0; i < block_bytes.size(); ++i) {
+    const std::string name = "block" + std::to_string(i);
+    const std::string last = "[" + name + "+" + std::to_string(block_bytes[i] - 4) + "]";
+    variables += ".visible .global .align 16 .b8 " + name + "[" + std::to_string(block_bytes[i]) + "];\n";
+    fill += "st.global.u32 [" + name + "],%v; st.global.u32 " + last + ",%v;\n";
+    sum += "ld.global.u32 %w,[" + name + "]; add.u32 %v,%v,%w; ld.global.u32 %w," + last +
+           "; add.u32 %v,%v,%w;\n";
+  }
+  return ".version 7.0\n.target sm_70\n.address_size 64\n" + variables +
+         ".visible .entry fill_blocks(.param .u64 words){ .reg .b32 %v; .reg .b64 %a; ld.param.u64 "
+         "%a,[words]; "
+         "ld.global.u32 %v,[%a];\n" +
+         fill +
+         "ret; }\n.visible .entry sum_blocks(.param .u64 words){ .reg .b32 %v; .reg .b32 %w; .reg .b64 %a; "
+         "ld.param.u64 %a,[words]; mov.u32 %v,0;\n" +
+         sum + "st.global.u32 [%a],%v; ret; }\n";
+}
+
 /// The code as nvcc would put it into a program: a fat binary, with PTX for these compute capabilities in it,
 /// times ten.
 std::string fat_binary(const std::string& text, std::initializer_list<std::uint32_t> capabilities = {70}) {
@@ -235,6 +261,8 @@ class Program {
     if (verb == "ask_version") return {ask_version()};
     if (verb == "retain_primary") return {retain_primary()};
     if (verb == "load_more") return {load_more()};
+    if (verb == "fill_blocks") return {fill_blocks(words)};
+    if (verb == "sum_blocks") return sum_blocks();
     if (verb == "use_more") return {use_more()};
     if (verb == "use_table") return {use_table()};
     if (verb == "ask_of_streams") return {ask_of_streams()};
@@ -384,6 +412,26 @@ class Program {
 
   /// Code with a variable, of which nothing is used.
   CUresult load_more() { return get<PFN_cuModuleLoadData>("cuModuleLoadData")(&more_code_, ptx); }
+  /// Leaves that number in the variables of code that comes only now.
+  CUresult fill_blocks(std::istream& words) {
+    const std::string code = code_with_blocks();
+    CUresult result = get<PFN_cuModuleLoadData>("cuModuleLoadData")(&blocks_, code.c_str());
+    if (result == CUDA_SUCCESS) result = write_word(words_, words);
+    return result == CUDA_SUCCESS ? launch_of_blocks("fill_blocks") : result;
+  }
+  Answer sum_blocks() {
+    const CUresult result = launch_of_blocks("sum_blocks");
+    return result == CUDA_SUCCESS ? read_word(words_) : Answer{result};
+  }
+  CUresult launch_of_blocks(const char* name) {
+    CUfunction function = nullptr;
+    CUresult result = get<PFN_cuModuleGetFunction>("cuModuleGetFunction")(&function, blocks_, name);
+    void* arguments[] = {&words_};
+    if (result == CUDA_SUCCESS)
+      result = get<PFN_cuLaunchKernel>("cuLaunchKernel")(function, 1, 1, 1, 1, 1, 1, 0, nullptr, arguments,
+                                                         nullptr);
+    return result == CUDA_SUCCESS ? get<PFN_cuCtxSynchronize>("cuCtxSynchronize")() : result;
+  }
   CUresult use_more() {
     CUfunction function = nullptr;
     return get<PFN_cuModuleGetFunction>("cuModuleGetFunction")(&function, more_code_, "how_many");
@@ -842,6 +890,7 @@ class Program {
   CUcontext context_ = nullptr;
   CUmodule module_ = nullptr;
   CUmodule more_code_ = nullptr;
+  CUmodule blocks_ = nullptr;
   CUlibrary library_of_code_ = nullptr;
   std::map<std::string, CUfunction> in_table_;
   CUcontext made_context_ = nullptr;

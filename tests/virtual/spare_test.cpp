@@ -516,6 +516,20 @@ TEST_F(Spare, VariablesOfCodeThatNothingIsUsedOfDoNotCount) {
   EXPECT_EQ(page->flips.load(), 1U);
 }
 
+// There is room for 16 MiB of them at once, and none yet for those of code that has just come.
+TEST_F(Spare, VariablesThatAreLargerThanTheRoomForThemGoAlong) {
+  const auto program = start_with_spare();
+  Page page(program->pid());
+  ASSERT_TRUE(page.is(SpareState::Protected)) << page.reason();
+  EXPECT_EQ(program->tell("fill_blocks 7"), CUDA_SUCCESS);
+  for (std::uint32_t moves = 1; moves <= 2; ++moves) {
+    page.ask_to_leave();
+    EXPECT_EQ(page->flips.load(), moves) << page.reason();
+    EXPECT_EQ(program->ask("sum_blocks").value, 42U);
+    ASSERT_TRUE(page.is(SpareState::Protected)) << page.reason();
+  }
+}
+
 TEST_F(Spare, OnceTheProgramHasAKernelOfItTheyDo) {
   const auto program = start_with_spare("init_without_variables");
   EXPECT_EQ(program->tell("load_more"), CUDA_SUCCESS);

@@ -2,6 +2,7 @@
 /// The variables of the program's code: which there are, where each instance has them, and what is in them.
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdio>
 #include <utility>
 
@@ -106,8 +107,20 @@ CUresult copy_each(const std::vector<Piece>& pieces, const std::function<CUresul
 }
 
 constexpr std::size_t room_alignment_bytes = 16;
-/// It is the program's memory that goes for it. More goes by way of the host.
+/// Code is loaded all the time, so there is room for more than there is.
+constexpr std::size_t least_room_bytes = std::size_t{256} << 10;
+/// It is the program's memory that goes for it. More goes in several turns.
 constexpr std::size_t room_bytes_max = std::size_t{16} << 20;
+
+/// From that one on: as many as there is room for at once.
+std::size_t count_within(const std::vector<Piece>& pieces, std::size_t first, std::size_t room_bytes) {
+  std::size_t next = first;
+  for (std::size_t bytes = 0; next < pieces.size(); ++next) {
+    bytes += round_up(pieces[next].size_bytes, room_alignment_bytes) + room_alignment_bytes;
+    if (bytes > room_bytes) break;
+  }
+  return next - first;
+}
 
 /// By way of memory that both have at the same place: in a domain that is half halted each wait takes some ms
 /// (H100), and here are two.
@@ -131,6 +144,20 @@ CUresult copy_by_way_of(const Room& room, const Side& from, const Side& to,
     if (done != CUDA_SUCCESS) return done;
   }
   return to.driver.cuCtxSynchronize();
+}
+
+/// Code that came just before a move has variables for which there is no room yet: then in several turns, and
+/// what is larger than the room by way of the host.
+CUresult copy_in_turns(const Room& room, const Side& from, const Side& to, const std::vector<Piece>& pieces) {
+  CUresult done = CUDA_SUCCESS;
+  for (std::size_t first = 0; first < pieces.size() && done == CUDA_SUCCESS;) {
+    const std::size_t count = count_within(pieces, first, room.size_bytes);
+    const auto at = pieces.begin() + static_cast<std::ptrdiff_t>(first);
+    done = count == 0 ? copy(from, to, *at)
+                      : copy_by_way_of(room, from, to, {at, at + static_cast<std::ptrdiff_t>(count)});
+    first += std::max<std::size_t>(count, 1);
+  }
+  return done;
 }
 
 /// At most, with all that is between variables which are copied as one.
@@ -203,8 +230,10 @@ void VirtualProcess::make_room_for_variables() {
     for (const VariablePlace& place : places->second) sizes_bytes.push_back(place.size_bytes);
   });
   taken_.for_each([&](const TakenVariable& each) { sizes_bytes.push_back(each.size_bytes); });
-  const std::size_t wanted_bytes = room_bytes_of(sizes_bytes);
-  if (wanted_bytes <= room_.size_bytes || wanted_bytes > room_bytes_max) return;
+  const std::size_t needed_bytes = std::min(room_bytes_of(sizes_bytes), room_bytes_max);
+  if (needed_bytes <= room_.size_bytes) return;
+  const std::size_t wanted_bytes =
+      std::clamp(std::bit_ceil(2 * needed_bytes), least_room_bytes, room_bytes_max);
   const ContextScope scope(active(), only_context(active()));
   if (room_.size_bytes != 0) memory_.free(room_.begin, active());
   room_ = {};
@@ -354,12 +383,9 @@ std::string VirtualProcess::copy_variables(const Instance& from, const Instance&
   sort(pieces);
   const Side source{from.driver(), only_context(from)};
   const Side target{to.driver(), only_context(to)};
-  std::vector<std::size_t> sizes_bytes;
-  for (const Piece& piece : pieces) sizes_bytes.push_back(piece.size_bytes);
-  const bool has_room = room_bytes_of(sizes_bytes) <= room_.size_bytes;
   const auto by_host = [&](const Piece& piece) { return copy(source, target, piece); };
   CUresult done = pieces.empty() ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
-  if (done != CUDA_SUCCESS && has_room) done = copy_by_way_of(room_, source, target, pieces);
+  if (done != CUDA_SUCCESS && room_.size_bytes != 0) done = copy_in_turns(room_, source, target, pieces);
   // Nobody has seen anything of the first try.
   if (done != CUDA_SUCCESS) done = copy_each(pieces, by_host);
   forget_current(from);
