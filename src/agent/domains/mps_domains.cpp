@@ -189,6 +189,10 @@ std::vector<mps::DomainReport> MpsDomains::reports() const {
   return all;
 }
 
+void MpsDomains::note_fall(const std::string& domain) {
+  if (mps::DomainKeeper* const keeper = keeper_of(domain)) keeper->note_fall();
+}
+
 void MpsDomains::note_fault(const std::string& domain) {
   if (mps::DomainKeeper* const keeper = keeper_of(domain)) keeper->note_fault();
 }

@@ -54,6 +54,7 @@ class MpsDomains final : public Domains {
   std::vector<std::string> names() const override;
   std::vector<mps::DomainReport> reports() const override;
   void note_fault(const std::string& domain) override;
+  void note_fall(const std::string& domain) override;
   void set_gpu_needs(const std::string& domain, const std::string& needs) override;
   Environment environment(const std::string& domain) const override;
   Environment anchor_environment(const std::string& domain) const override;

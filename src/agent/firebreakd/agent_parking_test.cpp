@@ -248,8 +248,10 @@ TEST_F(ParkedDomain, WhileItIsHaltedOtherDomainsTakeTurns) {
   const auto before = turns_of("b");
   until([&] { return turns_of("b") > before; });
   EXPECT_EQ(turns_of("a"), 0u) << "its own would wait";
+  EXPECT_THAT(domains.fallen, IsEmpty());
   domains.callbacks.on_clients_lost("a");
   settle();
+  EXPECT_THAT(domains.fallen, ElementsAre("a")) << "whether it has drained is looked at soon";
   const auto at_its_fall = turns_of("b");
   bool is_later = false;
   const auto waiting = loop->after(Milliseconds(200), [&] { is_later = true; });

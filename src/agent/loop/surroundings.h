@@ -112,6 +112,8 @@ class Domains {
   virtual std::vector<mps::DomainReport> reports() const = 0;
   /// The domain has had a fault that ends its clients: it takes nobody from now on, until it has drained.
   virtual void note_fault(const std::string& domain) = 0;
+  /// The driver has reset it.
+  virtual void note_fall(const std::string& domain) = 0;
   /// What its GPU needs before the domain takes anybody, in words; empty: it is well.
   virtual void set_gpu_needs(const std::string& domain, const std::string& needs) = 0;
   /// Returns the variables that a client needs to run there.

@@ -780,7 +780,9 @@ void Parking::write_down(const std::string& domain, const park::ParkingEvent& ev
     incidents_.begin(domain, clients);
   }
   incidents_.note(domain, fmt::format("{}: the domain is {}", to_string(event.type), to_string(after)));
-  if (event.type == park::ParkingEventType::Fell) incidents_.end(domain);
+  if (event.type != park::ParkingEventType::Fell) return;
+  incidents_.end(domain);
+  at_.domains.note_fall(domain);
 }
 
 void Parking::act(const std::string& domain, Place& place, park::ParkingAction action) {

@@ -107,6 +107,8 @@ struct FakeDomains final : Domains {
   }
   std::map<std::string, std::string> gpu_needs;
   void note_fault(const std::string& domain) override { states[domain] = mps::DomainState::Draining; }
+  void note_fall(const std::string& domain) override { fallen.push_back(domain); }
+  std::vector<std::string> fallen;
   Environment environment(const std::string& domain) const override {
     return {{"CUDA_MPS_PIPE_DIRECTORY", pipe_directories + domain}};
   }

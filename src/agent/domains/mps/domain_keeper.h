@@ -38,6 +38,8 @@ struct KeeperOptions {
   /// A fault is under way for so long; before, MPS may not have heard of it, or may not answer.
   Milliseconds fault_lasts{2'000};
   Milliseconds second_fault_look{250};
+  /// Until the driver has taken everything of a domain that it has reset apart.
+  Milliseconds fall_lasts{200};
   Milliseconds first_drain_look{250};
   Milliseconds longest_drain_look{5'000};
   /// A client that has come to a server since its fault, and lives on for so long, has its context.
@@ -129,6 +131,9 @@ class DomainKeeper {
   /// The domain has had a fault that ends its clients. It takes nobody from now on, until a fresh server is
   /// there.
   void note_fault();
+  /// The driver has reset the domain: nothing more of the fault is to come, so whether it has drained is
+  /// looked at soon.
+  void note_fall();
   /// One may have come while nobody looked: a server that is in FAULT has lost its clients. MPS may not have
   /// heard of it yet, so it is asked again until a fault that is under way has passed. A server that has no
   /// clients is replaced, since it would not say.
@@ -211,6 +216,7 @@ class DomainKeeper {
   Backoff drain_looks_;
   int silences_ = 0;                          ///< questions in a row that the daemon did not answer
   bool drains_after_fault_ = false;           ///< the domain drains because of a fault
+  bool has_fallen_ = false;                   ///< and the driver has reset it
   std::optional<Monotonic> silent_since_;     ///< since when nobody has answered, while it drains
   std::optional<Monotonic> only_dead_since_;  ///< since when only the dead are named, while it drains
   std::optional<Monotonic> served_since_;     ///< since when somebody has come after the fault, while it

@@ -54,9 +54,19 @@ void DomainKeeper::begin_drain() {
   if (report().state != DomainState::Draining) return;
   served_since_.reset();
   const bool is_first = !next_drain_look_;
-  next_drain_look_ = loop_->after_or_now(options_.fault_lasts, [this] { look_whether_drained(); });
+  // Late words of a fault are none of a new one.
+  const Milliseconds until_look = has_fallen_ ? options_.fall_lasts : options_.fault_lasts;
+  next_drain_look_ = loop_->after_or_now(until_look, [this] { look_whether_drained(); });
   drains_after_fault_ = true;
   if (is_first) tell("had a fault, and takes nobody until it has drained");
+}
+
+void DomainKeeper::note_fall() {
+  loop_->post([this] {
+    if (report().state != DomainState::Draining) return;
+    has_fallen_ = true;
+    begin_drain();
+  });
 }
 
 void DomainKeeper::look_whether_drained() {
@@ -71,6 +81,7 @@ void DomainKeeper::look_whether_drained() {
     return look_again_whether_drained();
   drain_looks_.reset();
   served_since_.reset();
+  has_fallen_ = false;
   const auto why = "has drained";
   if (!there->newcomers && !there->idle.empty()) return renew(there->idle, why);
   replace(there->idle, why);
@@ -173,6 +184,7 @@ void DomainKeeper::renew(const std::vector<pid_t>& servers, const std::string& w
 
 /// Whoever is a client of a server in FAULT has lost nothing but a driver that did nothing, and stays.
 void DomainKeeper::renew_under_idle_clients() {
+  has_fallen_ = false;
   for (const auto& [pid, server] : servers_) (void)kernel_.send_signal(*server.process, SIGKILL);
   {
     const std::lock_guard lock(mutex_);

@@ -402,6 +402,31 @@ TEST_F(Keeper, AfterAFaultItTakesNobodyUntilTheServerIsInOrder) {
   EXPECT_TRUE(keeper->takes_clients());
 }
 
+// Its last words come after the fall.
+TEST_F(Keeper, WhatHasFallenIsLookedAtAtOnceWhateverIsToldOfItsFaultStill) {
+  KeeperOptions with = quick();
+  with.fault_lasts = std::chrono::hours(1);
+  with.fall_lasts = Milliseconds(1);
+  const auto keeper = keep(with);
+  ASSERT_TRUE(keeper);
+  keeper->note_fall();  // of a domain in order it says nothing
+  EXPECT_TRUE(keeper->takes_clients());
+  write("answers/get_server_status_5000000", "FAULT\n");
+  write("answers/get_client_list_5000000", living());
+  write("answers/get_server_list", "5000000\n");
+  keeper->note_fault();
+  wait_for_news("takes nobody until it has drained");
+  EXPECT_THAT(content("commands"), Not(HasSubstr("get_client_list 5000000")));
+  keeper->note_fall();
+  keeper->note_fault();
+  while (content("commands").find("get_client_list 5000000") == std::string::npos) {
+  }
+  EXPECT_EQ(keeper->report().state, DomainState::Draining) << "its client is there still";
+  write("answers/get_client_list_5000000", "");
+  wait_for_news("has drained; its MPS server 5000000 is replaced");
+  wait_for_news("serves again, with daemon");
+}
+
 TEST_F(Keeper, AServerWhoseClientsAreGoneHasDrained) {
   const auto keeper = keep(quick());
   ASSERT_TRUE(keeper);
