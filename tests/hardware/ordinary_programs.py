@@ -18,7 +18,7 @@ def digest_of(*tensors):
     import torch
     whole = hashlib.sha1()
     for each in tensors:
-        whole.update(each.detach().contiguous().view(torch.uint8).cpu().numpy().tobytes())
+        whole.update(each.detach().reshape(-1).contiguous().view(torch.uint8).cpu().numpy().tobytes())
     return whole.hexdigest()
 
 

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "softgpu/interpreter/gpu_fault.h"
 
@@ -24,6 +25,11 @@ std::string core_dump_lines(const GpuFault& fault);
 
 /// The lines before it, of any client of the domain.
 std::string core_dump_begin_lines();
+/// What an H200's driver 580.159.04 says at that moment where nobody has asked for those lines.
+inline constexpr std::string_view core_dump_hint =
+    "Starting GPU coredump generation, set the CUDA_COREDUMP_SHOW_PROGRESS environment variable to 1 to "
+    "enable more "
+    "detailed output\n";
 /// Returns the lines after it.
 std::string core_dump_end_lines();
 

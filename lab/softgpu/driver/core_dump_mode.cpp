@@ -159,6 +159,7 @@ std::string CoreDumpMode::exception_lines() {
 
 void CoreDumpMode::write(const SmException& exception, bool faulted_here) {
   show(core_dump_begin_lines());
+  if (!settings_.shows_progress) (void)std::fwrite(core_dump_hint.data(), 1, core_dump_hint.size(), stderr);
   const std::vector<std::byte> bytes = content(exception, faulted_here);
   if (faulted_here) show(exception_lines());
   const os::Fd opened(::open(file().c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));

@@ -125,6 +125,26 @@ TEST_F(Copy, ItsDebuggerIsThereBeforeItAsksForIt) {
   EXPECT_LT(times(maps()), times(before));
 }
 
+// NVIDIA's words, as an H200's driver 580.159.04 says them.
+TEST_F(Copy, OfACoreDumpThatTheProgramDidNotAskForItHearsNothing) {
+  const auto say = [](const DriverCopy& copy, const char* text) {
+    testing::internal::CaptureStderr();
+    function<void(const char*)>(copy, "greedy_say")(text);
+    return testing::internal::GetCapturedStderr();
+  };
+  const char* const hint =
+      "Starting GPU coredump generation, set the CUDA_COREDUMP_SHOW_PROGRESS environment variable to 1 to "
+      "enable more "
+      "detailed output\n";
+  const auto ours = load({{"CUDA_COREDUMP_FILE", "/run/firebreak/core-dumps/pipes/1"}});
+  EXPECT_EQ(say(*ours, hint), "");
+  EXPECT_EQ(say(*ours, "out of paper\n"), "out of paper\n");
+  const auto its_own = load();
+  EXPECT_EQ(say(*its_own, hint), hint) << "its own setting asked for it";
+  EXPECT_TRUE(ours->throw_away().is_gone);
+  EXPECT_TRUE(its_own->throw_away().is_gone);
+}
+
 TEST_F(Copy, ManyAreThereAtOnceAndEachIsItsOwn) {
   const auto first = load({{"WHOSE", "first"}});
   const auto second = load({{"WHOSE", "second"}});

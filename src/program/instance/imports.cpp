@@ -228,7 +228,7 @@ constexpr ImportRow table[] = {
     {"dlerror", Locked, &passed<&::dlerror>},
     {"dl_iterate_phdr", Locked, &passed<&::dl_iterate_phdr>},
     {"fread", Locked, &passed<&std::fread>},
-    {"fwrite", Locked, &passed<&std::fwrite>},
+    {"fwrite", Locked, &entry<&rows::write_text>},
     {"fgets", Locked, &passed<&std::fgets>},
     {"fputs", Locked, &passed<&std::fputs>},
     {"fputc", Locked, &passed<&std::fputc>},

@@ -87,6 +87,8 @@ int at_fork_of(Taken& taken, void (*before)(), void (*parent)(), void (*child)()
 
 // rows_rest.cpp
 char* variable(Taken& taken, const char* name);
+std::size_t write_text(Taken& taken, const void* from, std::size_t size_bytes, std::size_t count,
+                       std::FILE* to);
 void* load_library(Taken& taken, const char* file, int flags);
 void* find_symbol(Taken& taken, void* library, const char* name);
 void* find_symbol_for_debugger(Taken& taken, void* library, const char* name);

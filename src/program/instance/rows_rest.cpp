@@ -2,6 +2,8 @@
 /// Rows of the table of imports: the environment, and other libraries.
 #include <dlfcn.h>
 
+#include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <string_view>
 
@@ -40,6 +42,18 @@ char* variable(Taken& taken, const char* name) {
     if (its_name == name) return value.data();
   }
   return std::getenv(name);
+}
+
+/// NVIDIA's debugger says on standard error that it begins a core dump, and how more is to be heard of that.
+/// A program that is in the mode by us has not asked for it, and goes on after its dump.
+std::size_t write_text(Taken& taken, const void* from, std::size_t size_bytes, std::size_t count,
+                       std::FILE* to) {
+  constexpr std::string_view hint = "Starting GPU coredump generation, set the ";
+  const auto is_dump_file = [](const auto& variable) { return variable.first == "CUDA_COREDUMP_FILE"; };
+  const std::string_view text(static_cast<const char*>(from), size_bytes * count);
+  const bool is_unasked =
+      to == stderr && text.starts_with(hint) && std::ranges::any_of(taken.answers.variables, is_dump_file);
+  return is_unasked ? count : std::fwrite(from, size_bytes, count, to);
 }
 
 /// The debugger looks through the process for a library that is called libcuda.so, and asks the first that it
