@@ -521,11 +521,11 @@ TEST_F(Spare, VariablesThatAreLargerThanTheRoomForThemGoAlong) {
   const auto program = start_with_spare();
   Page page(program->pid());
   ASSERT_TRUE(page.is(SpareState::Protected)) << page.reason();
-  EXPECT_EQ(program->tell("fill_blocks 7"), CUDA_SUCCESS);
+  EXPECT_EQ(program->tell("blocks 7"), CUDA_SUCCESS);
   for (std::uint32_t moves = 1; moves <= 2; ++moves) {
     page.ask_to_leave();
     EXPECT_EQ(page->flips.load(), moves) << page.reason();
-    EXPECT_EQ(program->ask("sum_blocks").value, 42U);
+    EXPECT_EQ(program->ask("blocks").value, 42U);
     ASSERT_TRUE(page.is(SpareState::Protected)) << page.reason();
   }
 }
