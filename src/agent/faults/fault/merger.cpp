@@ -383,7 +383,10 @@ void Merger::gather_exits(Open& into, const Fault& signal) {
 /// Marks those whom the fault reaches, and takes something from that they need.
 void Merger::strike(const Incident& incident) {
   const Monotonic until = incident.signals.back().when + options_.aftermath;
-  const bool takes_along = any_signal(incident, takes_contexts_along);
+  // What a process writes of itself takes nobody else along.
+  const bool takes_along = any_signal(incident, [](const Fault& signal) {
+    return takes_contexts_along(signal) && signal.source != FaultSource::CoreDump;
+  });
   const bool of_device = takes_along && incident.fault_class == FaultClass::Device;
   for (auto& [pid, process] : processes_) {
     const bool same_domain = takes_along && !incident.domain.empty() && process.domain == incident.domain;

@@ -80,6 +80,12 @@ TEST_F(MergerTest, EndsOfCoClientsAfterAFaultArePartOfIt) {
   EXPECT_EQ(take(killed(151, stranger, "b")).id, 2u);
 }
 
+// A dump is its process's own word: who ends after it ends of something else.
+TEST_F(MergerTest, ACoreDumpTakesNobodyElseAlong) {
+  take(signal_of(FaultSource::CoreDump, FaultClass::Sm, 11, "a", rogue, "Illegal instruction"));
+  EXPECT_TRUE(take(killed(20'000, victim)).signals.front().conclusive);
+}
+
 TEST_F(MergerTest, AKilledClientAndTheXidItLeavesBehindAreOneTermination) {
   const Incident death = take(killed(0, rogue));
   EXPECT_EQ(death.fault_class, FaultClass::Termination);
