@@ -230,8 +230,8 @@ Status Agent::admit(Connection& connection, const abi::Message& request) {
 void Agent::note_output(const Connection& connection, const abi::Output& output) {
   const auto pid = static_cast<pid_t>(output.pid);
   const Process* now = processes_.living(pid) != nullptr ? processes_.living(pid) : processes_.dying(pid);
-  const bool is_another = now != nullptr && now->adopter != 0 && now->adopter != connection.id();
-  if (connection.adopted(pid) && !is_another) {
+  const bool is_its = now == nullptr || now->adopter == connection.id();
+  if (is_its && connection.adopted(pid, start_time_of(kernel_, pid))) {
     if (!fault::is_about_exception(output.text) && server_.may_log(connection))
       spdlog::info("notice tenant={} pid={} {}", now == nullptr ? "" : now->tenant(), pid,
                    printable(output.text, longest_notice_bytes));

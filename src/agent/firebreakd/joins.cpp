@@ -110,7 +110,7 @@ Status Joins::adopt(Connection& connection, const abi::Adopt& request) {
   const bool may_say = !is_itself || (!at_.follower.is_ours(pid) &&
                                       at_.placements.was_told(connection.id(), request.tenant, request.role));
   if (auto adopted = take_on(connection, request); !adopted) return adopted;
-  connection.has_adopted(pid);
+  connection.has_adopted(pid, start_time_of(at_.kernel, pid));
   Process* process = at_.processes.living(pid);
   if (process != nullptr) process->adopter = connection.id();
   if (process == nullptr || !may_say || request.strays == abi::StrayPolicy::Default) return {};
