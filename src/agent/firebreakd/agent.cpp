@@ -379,16 +379,24 @@ void Agent::on_fault(const fault::Fault& fault) {
   take_fault(placed);
 }
 
+/// A process that the driver names is on the GPU: where nobody has said more, it is where it was told to be.
+std::string Agent::domain_by_driver(const fault::Fault& fault, const Process& process) {
+  const bool is_drivers = fault.source == fault::FaultSource::Xid || fault::traits_of(fault.source).is_uvm;
+  const bool is_as_told =
+      process.whereabouts().known.empty() && process.is_expected_in(process.domain()) && is_drivers;
+  return is_as_told ? process.domain() : process.known_domain();
+}
+
 /// Returns where a process with a spare works. An Xid may also name who is no tenant, or none any more: of a
 /// client that is killed the line came after its end (H100).
 std::string Agent::domain_meant(const fault::Fault& fault) const {
   const Process* process = fault.pid ? processes_.living(*fault.pid) : nullptr;
-  if (is_of_spares_owner(fault)) return process == nullptr ? fault.domain : process->known_domain();
+  if (is_of_spares_owner(fault)) return process == nullptr ? fault.domain : domain_by_driver(fault, *process);
   if (process == nullptr && fault.pid) process = processes_.dying(*fault.pid);
   // MPS's own log says where it was; all others know it of the process.
   const bool is_its_word = process != nullptr && fault.source != fault::FaultSource::MpsLog &&
                            !fault.domain.empty() && !process->is_known_in(fault.domain);
-  if (is_its_word) return process->known_domain();
+  if (is_its_word) return domain_by_driver(fault, *process);
   if (fault.source != fault::FaultSource::Xid || !fault.pid || !fault.domain.empty()) return fault.domain;
   std::string of_client = parking_.domain_of_client(*fault.pid);
   if (of_client.empty()) of_client = recent_faults_.domain_of_ended(*fault.pid);
@@ -553,7 +561,7 @@ void Agent::on_gpu_opened(pid_t pid) {
   parking_.on_gpu_opened(pid);
   spares_.follow(pid);
   const Process* process = processes_.living(pid);
-  if (process != nullptr && process->known_in().empty()) look_for_new_clients();
+  if (process != nullptr && process->whereabouts().known.empty()) look_for_new_clients();
   if (process != nullptr && !warm_standbys_.knows_server_of(process->domain())) domains_.refresh_servers();
 }
 

@@ -57,7 +57,8 @@ Status Joins::take_on(const Connection& connection, const abi::Adopt& request,
   const auto is_still_it = [&] {
     return is_for(connection, pid) && (start_time.empty() || may_be_there(at_.kernel, pid, start_time));
   };
-  if (auto followed = at_.follower.follow(pid, request.tenant, domain, placement.known_in, is_still_it);
+  if (auto followed =
+          at_.follower.follow(pid, request.tenant, domain, {.expected = placement.expected_in}, is_still_it);
       !followed) {
     at_.memory.forget_if_empty(request.tenant);
     at_.follower.remove_pipes(placement.pipes);

@@ -25,12 +25,12 @@ std::string one_word(std::string text) {
 }  // namespace
 
 Status Follower::follow(pid_t pid, const std::string& tenant, const std::string& domain,
-                        const std::set<std::string>& known_in, const IsStillIt& is_still_it) {
+                        const Whereabouts& where, const IsStillIt& is_still_it) {
   at_.settle_end(pid);
   // First: what it has already, a guard, is told of at once.
   const auto added = at_.processes.add(at_.kernel, pid, tenant, domain);
   if (!added) return propagate(added);
-  for (const std::string& each : known_in) (*added)->know_in(each);
+  (*added)->be_in(where);
   if (is_still_it && !is_still_it()) {
     at_.processes.take_living(pid);
     return fail(ErrorCode::NotFound, fmt::format("process {} is another one by now", pid));
@@ -80,7 +80,8 @@ bool Follower::on_clients(const std::string& domain, const mps::ClientList& answ
 /// MPS says where it is, whatever it has said itself.
 bool Follower::learn(Process& process, const std::string& domain) {
   if (process.is_known_in(domain)) return false;
-  const bool was_nowhere = process.known_domain().empty();
+  // A spare may be there before its process's own client is.
+  const bool was_nowhere = process.known_domain().empty() && !process.is_expected_in(domain);
   process.know_in(domain);
   Tenant* const tenant = at_.tenants.find(process.tenant());
   if (was_nowhere) process.move_to(domain);
@@ -100,7 +101,7 @@ void Follower::meet_stranger(const std::string& domain, pid_t pid) {
   event.pid = pid;
   event.text = fmt::format("{} of user {} is a client of domain {}: {}", stranger.name, stranger.user, domain,
                            stranger.came);
-  const Status followed = follow(pid, "", domain, {domain});
+  const Status followed = follow(pid, "", domain, {.known = {domain}});
   if (followed) {
     Process& process = *at_.processes.living(pid);
     process.stranger = std::move(stranger);

@@ -43,10 +43,10 @@ class Follower {
   /// Says whether a number is still that of the process that is meant. Asked once that is open, so that the
   /// number means no other one from then on.
   using IsStillIt = std::function<bool()>;
-  /// `tenant`: empty for a stranger. `known_in`: Process::known_in(). NotFound: there is no such process, or
-  /// another one has the number.
-  Status follow(pid_t pid, const std::string& tenant, const std::string& domain,
-                const std::set<std::string>& known_in, const IsStillIt& is_still_it = nullptr);
+  /// `tenant`: empty for a stranger. `where`: by more than its own word. NotFound: there is no such process,
+  /// or another one has the number.
+  Status follow(pid_t pid, const std::string& tenant, const std::string& domain, const Whereabouts& where,
+                const IsStillIt& is_still_it = nullptr);
   /// Its active's heartbeats, where it has any: without them a long step cannot be told from a hang.
   void follow_progress(const Tenant& tenant);
   /// All clients of a domain, as MPS names them. Whether anything has come to be known by it.

@@ -207,7 +207,7 @@ void Parking::read_rest_of_client(const std::string& domain) {
 
 void Parking::follow(pid_t pid, const std::string& domain) {
   if (!is_on()) return empty_pipes_of(pid);
-  if (!places_.contains(domain) || !is_known_in(pid, domain)) return;
+  if (!places_.contains(domain) || !may_be_in(pid, domain)) return;
   Dumper& dumper = dumpers_[{pid, domain}] = Dumper{};
   dumper.since = at_.clock.now();
   dumper.has_gpu = with_gpu_.contains(pid);
@@ -216,7 +216,12 @@ void Parking::follow(pid_t pid, const std::string& domain) {
 }
 
 void Parking::on_known(pid_t pid, const std::string& domain) {
-  if (is_on() && !dumpers_.contains({pid, domain})) follow(pid, domain);
+  if (!is_on()) return;
+  const InDomain who{pid, domain};
+  const auto its = dumpers_.find(who);
+  if (its == dumpers_.end()) return follow(pid, domain);
+  if (its->second.is_out) look_at(who, its->second, true);  // what it says of itself counts from now on
+  if (its->second.dump == Dump::Unheeded) heed_dump(who, its->second);
 }
 
 bool Parking::is_known_in(pid_t pid, const std::string& domain) const {
@@ -231,6 +236,11 @@ void Parking::on_gpu_opened(pid_t pid) {
     if (who.first == pid && !std::exchange(dumper.has_gpu, true)) dumper.has_fallen = false;
     if (who.first == pid && dumper.is_in_doubt) look_at(who, dumper, true);
   }
+}
+
+bool Parking::may_be_in(pid_t pid, const std::string& domain) const {
+  const Process* const process = at_.processes.living(pid);
+  return process != nullptr && process->may_be_in(domain);
 }
 
 /// Its domain has fallen. What it has still to write is read, and it stands in nobody's way.
@@ -254,20 +264,25 @@ void Parking::await_next_dump(const InDomain& who, Dumper& dumper) {
   dumper.looking_ahead.cancel();
   dumper.between_looks = {};
   dumper.judged_bytes = 0;
+  dumper.was_readable = false;
   dumper.dump = Dump::NotBegun;
   dumper.is_named = dumper.has_outlived = dumper.has_fallen = false;
   open_pipe(who, dumper);
 }
 
 bool Parking::is_there(const InDomain& who, const Dumper& dumper) const {
-  if (dumper.path.empty() || dumper.has_fallen) return false;
+  if (dumper.path.empty() || dumper.has_fallen || !is_known_in(who.first, who.second)) return false;
   return !dumper.has_spare || dumper.has_begun() || at_.spares.is_in(who.first, who.second);
+}
+
+bool Parking::is_client(const InDomain& who, const Dumper& dumper) const {
+  return is_known_in(who.first, who.second) && (dumper.path.empty() || is_there(who, dumper));
 }
 
 /// Returns the clients without the parking client.
 std::size_t Parking::clients_of(const std::string& domain) const {
   return static_cast<std::size_t>(std::ranges::count_if(dumpers_, [&](const auto& each) {
-    return each.first.second == domain && (each.second.path.empty() || is_there(each.first, each.second));
+    return each.first.second == domain && is_client(each.first, each.second);
   }));
 }
 
@@ -331,12 +346,50 @@ std::string Parking::domain_of_client(pid_t pid) const {
 /// holds for those who could leave at once, too: in 3 of 6 faults the others stood still for 4 s then (H100).
 void Parking::on_dump(const InDomain& of) {
   const InDomain who = of;  // the watch that calls us goes
-  const std::string& domain = who.second;
   Dumper& dumper = dumpers_.at(who);
   dumper.watch.cancel();
+  dumper.dump = Dump::Unheeded;
+  dumper.began_at = at_.clock.now();
+  if (!is_known_in(who.first, who.second)) at_.domains.look_for_clients(who.second);
+  heed_dump(who, dumper);
+}
+
+/// Anybody may write anything into its own pipe. It is a word about others once it is a dump of who is their
+/// neighbour by MPS's word.
+void Parking::heed_dump(const InDomain& who, Dumper& dumper) {
+  dumper.looking_ahead.cancel();
+  const park::DumpPipe::Beginning beginning = dumper.pipe->beginning();
+  const bool is_dump = beginning == park::DumpPipe::Beginning::Dump;
+  if (is_dump && is_known_in(who.first, who.second)) return take_dump(who, dumper);
+  const bool is_too_late = at_.clock.now() - dumper.began_at >= unknown_dump_limit;
+  if (beginning == park::DumpPipe::Beginning::Other || is_too_late) return drop_dump(who, dumper);
+  dumper.looking_ahead = at_.loop.after_or_now(longest_between_looks_ahead, [this, who] {
+    const InDomain its = who;  // the watch that calls us goes
+    if (dumpers_.contains(its) && dumpers_.at(its).dump == Dump::Unheeded) heed_dump(its, dumpers_.at(its));
+  });
+}
+
+void Parking::drop_dump(const InDomain& who, Dumper& dumper) {
+  dumper.dump = Dump::Dropped;
+  spdlog::warn("what {} writes into its pipe is dropped: it is no core dump of a client of domain {}",
+               name_of(who.first), who.second);
+  dumper.pipe->let_end();
+  auto watch = at_.loop.watch_readable(dumper.pipe->fd(), [this, who] { read_dropped(who); });
+  if (watch) dumper.watch = std::move(*watch);
+}
+
+void Parking::read_dropped(const InDomain& of) {
+  const InDomain who = of;  // the watch that calls us goes
+  Dumper& dumper = dumpers_.at(who);
+  const bool is_over = dumper.pipe->read() == park::DumpPipe::State::Done;
+  dumper.pipe->clear();
+  if (is_over) await_next_dump(who, dumper);
+}
+
+void Parking::take_dump(const InDomain& who, Dumper& dumper) {
+  const std::string& domain = who.second;
   dumper.dump = Dump::Begun;
   dumper.has_fallen = false;
-  dumper.began_at = at_.clock.now();
   began(domain);
   spdlog::info("{} has begun its core dump, in domain {}", name_of(who.first), domain);
   if (places_[domain].is_read) return begin_to_read(who, dumper);
@@ -519,8 +572,7 @@ void Parking::let_go(pid_t pid) {
 bool Parking::has_others(const InDomain& culprit) const {
   return std::ranges::any_of(dumpers_, [&](const auto& each) {
     const auto& [who, dumper] = each;
-    const bool may_be_there = dumper.path.empty() || is_there(who, dumper);
-    return who.first != culprit.first && who.second == culprit.second && may_be_there;
+    return who.first != culprit.first && who.second == culprit.second && is_client(who, dumper);
   });
 }
 
@@ -578,6 +630,7 @@ void Parking::let_dump_and_end(const InDomain& who, Dumper& dumper) {
 void Parking::judge(const InDomain& who, Dumper& dumper) {
   const auto& [pid, domain] = who;
   const auto exception = park::own_exception_in(dumper.pipe->bytes());
+  dumper.was_readable = exception.has_value();
   if (!exception) {
     spdlog::warn("the core dump of process {} says nothing: {}{}", pid, to_string(exception.error()),
                  dumper.pipe->is_cut() ? " (it is longer than is read)" : "");
@@ -671,10 +724,16 @@ void Parking::end_culprits(Place& place) {
 
 /// Nobody is named by a dump of a client whose kernels did nothing wrong.
 void Parking::look_whether_all_dumped(const std::string& domain) {
-  const bool all = std::ranges::all_of(dumpers_, [&](const auto& each) {
-    return each.first.second != domain || !is_there(each.first, each.second) || each.second.is_judged();
-  });
-  if (!all || !places_.contains(domain)) return;
+  bool all = true;
+  bool somebody = false;
+  bool says_something = false;
+  for (const auto& [who, dumper] : dumpers_) {
+    if (who.second != domain || !is_there(who, dumper)) continue;
+    somebody = true;
+    all &= dumper.is_judged();
+    says_something |= dumper.was_readable || (dumper.is_judged() && dumper.dump != Dump::Complete);
+  }
+  if (!all || (somebody && !says_something) || !places_.contains(domain)) return;
   judge_the_rest(domain);
   happened(domain, {park::ParkingEventType::AllDumped});
 }
@@ -774,8 +833,7 @@ void Parking::write_down(const std::string& domain, const park::ParkingEvent& ev
   if (before == park::ParkingPhase::Ready && after != park::ParkingPhase::Off) {
     ParkedIncidents::Clients clients;
     for (const auto& [who, dumper] : dumpers_) {
-      if (who.second == domain && (dumper.path.empty() || is_there(who, dumper)))
-        clients[who.first] = name_of(who.first);
+      if (who.second == domain && is_client(who, dumper)) clients[who.first] = name_of(who.first);
     }
     incidents_.begin(domain, clients);
   }
@@ -834,7 +892,7 @@ void Parking::let_leave(const std::string& domain, const Place& place) {
   Place& its = places_[domain];
   for (const auto& [name, tenant] : at_.tenants.all()) {
     const Member& active = tenant->active;
-    if (active.pid == 0 || active.domain != domain || !is_known_in(active.pid, domain)) continue;
+    if (active.pid == 0 || active.domain != domain || !may_be_in(active.pid, domain)) continue;
     if (place.state.is_culprit(active.pid)) continue;
     const bool has_standby = tenant->pair.standby == pair::Standby::Ready;
     if (has_standby && callbacks_.hand_over(name)) continue;

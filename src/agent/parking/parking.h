@@ -97,7 +97,7 @@ class Parking {
   /// and is not in the mode stands still until its domain falls.
   void on_mode_by_calls(pid_t pid, const std::string& why_not);
   /// A process in that domain, ours or not, from now on. One that is not known there is in nobody's way, and
-  /// its dump is nobody's, until on_known().
+  /// its dump tells nobody, until on_known().
   void follow(pid_t pid, const std::string& domain);
   /// It has come to be known in that domain (Process::is_known_in()).
   void on_known(pid_t pid, const std::string& domain);
@@ -124,15 +124,20 @@ class Parking {
   void settle(const PastFault& fault) { incidents_.settle(fault); }
 
   ParkingReport report(const std::string& domain) const;
-  /// Returns why that process would not outlive an exception of another client of the domain; empty: it would.
+  /// Returns why that process would not outlive an exception of another client of the domain; empty: it
+  /// would.
   std::string why_lost_in(const std::string& domain, pid_t pid) const;
 
  private:
+  /// Who writes into its pipe, and is not found, or not named by MPS, does not stand still for longer.
+  static constexpr Milliseconds unknown_dump_limit{6'000};
   /// A process in a domain. One with a spare driver instance is in two, and has a dump of its own in each.
   using InDomain = std::pair<pid_t, std::string>;
   /// How far the dump is.
   enum class Dump {
     NotBegun,
+    Unheeded,      ///< of who is not known to be a client there, or of what may be no dump: it tells nobody
+    Dropped,       ///< the same, as it is read and thrown away
     Begun,         ///< its end is not known yet
     Held,          ///< a culprit's: its process stands still in it until the domain is to fall
     HeldUnjudged,  ///< longer than there was room for: held until others are judged
@@ -150,12 +155,14 @@ class Parking {
     Dump dump = Dump::NotBegun;
     bool is_in_doubt = true;  ///< it may not have begun its program yet, or has not let itself be looked at
     bool is_out = false;      ///< it was told not to be in the mode
-    bool has_anothers_pipe = false;  ///< it is in the mode, with a pipe that is another's: nobody could read either
-    bool has_gpu = false;     ///< the process has opened the GPU
+    bool has_anothers_pipe =
+        false;             ///< it is in the mode, with a pipe that is another's: nobody could read either
+    bool has_gpu = false;  ///< the process has opened the GPU
     bool is_named = false;
     bool has_spare = false;        ///< its process may be in another domain, or in both
     bool fails_by_itself = false;  ///< a culprit, in each call from now on
     bool has_trapped = false;      ///< a culprit: others may never begin their dumps
+    bool was_readable = false;     ///< its dump, to its end
     bool is_to_end = false;        ///< a culprit: it is ended once its dump is complete
     bool has_outlived = false;     ///< its domain, which fell before its dump was read to the end
     bool has_fallen = false;  ///< its domain has fallen, of which it is no client any more unless it dumps
@@ -166,10 +173,12 @@ class Parking {
     std::size_t judged_bytes = 0;  ///< size of its dump when that was last looked through
     os::Watch looking_ahead;
 
-    bool has_begun() const { return dump != Dump::NotBegun; }
+    bool has_begun() const {
+      return dump != Dump::NotBegun && dump != Dump::Unheeded && dump != Dump::Dropped;
+    }
     bool is_held() const { return dump == Dump::Held || dump == Dump::HeldUnjudged; }
     /// True when all that can be known of it is known.
-    bool is_judged() const { return dump != Dump::NotBegun && dump != Dump::Begun; }
+    bool is_judged() const { return has_begun() && dump != Dump::Begun; }
   };
   /// A pipe that was given out, until somebody is known to have it.
   struct Given {
@@ -205,6 +214,7 @@ class Parking {
   };
 
   bool is_known_in(pid_t pid, const std::string& domain) const;
+  bool may_be_in(pid_t pid, const std::string& domain) const;
   /// What the dumps of that process's user may take of our memory.
   std::shared_ptr<park::DumpBudget> budget_of(pid_t pid);
   bool is_on() const { return at_.options.park > Milliseconds(0); }
@@ -248,9 +258,15 @@ class Parking {
   void await_next_dump(const InDomain& who, Dumper& dumper);
   /// Says whether this process may still write a core dump for that domain's exception.
   bool is_there(const InDomain& who, const Dumper& dumper) const;
+  /// Says whether this process is in the domain's way: it is a client that dumps there, or cannot.
+  bool is_client(const InDomain& who, const Dumper& dumper) const;
   std::size_t clients_of(const std::string& domain) const;
   bool has_culprit(const std::string& domain) const;
   void on_dump(const InDomain& who);
+  void heed_dump(const InDomain& who, Dumper& dumper);
+  void take_dump(const InDomain& who, Dumper& dumper);
+  void drop_dump(const InDomain& who, Dumper& dumper);
+  void read_dropped(const InDomain& who);
   void look_whether_all_began(const std::string& domain);
   void await_the_slow(const std::string& domain);
   void read_all(const std::string& domain);

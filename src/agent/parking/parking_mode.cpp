@@ -22,8 +22,6 @@ namespace {
 /// So long nobody is told of a process that does not let itself be looked at. It is looked at after that,
 /// too.
 constexpr Milliseconds doubt_limit{5'000};
-/// Who writes into a pipe that was given out, and is not found, does not stand still for longer.
-constexpr Milliseconds unknown_dump_limit{6'000};
 
 constexpr std::string_view by_calls = "by-calls-";
 
@@ -299,6 +297,7 @@ void Parking::look_at(const InDomain& who, Dumper& dumper, bool for_good) {
     const std::string what = dumper.has_anothers_pipe
                                  ? fmt::format("domain {} is not parked while it is there", domain)
                                  : fmt::format("an exception in domain {} ends it", domain);
+    if (!is_known_in(pid, domain)) return;  // who would be harmed is told once it is
     tell(domain, pid,
          fmt::format("process {} is not in the core dump mode{}: {}", name_of(pid),
                      other == 0 ? "" : " with a pipe of its own, but has that of " + name_of(other), what));
@@ -308,7 +307,7 @@ void Parking::look_at(const InDomain& who, Dumper& dumper, bool for_good) {
   enter(who, dumper, path);
   for (std::size_t i = 0; spare && i < spare->dumps.size(); ++i) {
     const std::string its = at_.domains.with_pipe_directory(spare->domains[i]);
-    if (its == domain || !places_.contains(its) || !is_known_in(pid, its)) continue;
+    if (its == domain || !places_.contains(its) || !may_be_in(pid, its)) continue;
     if (!is_its_pipe(pid, spare->dumps[i]) || other_with(spare->dumps[i], {pid, its}) != 0) continue;
     Dumper& there = dumpers_[{pid, its}];
     there.path = spare->dumps[i];
@@ -323,7 +322,7 @@ std::vector<std::string> Parking::not_in_mode(const std::string& domain) const {
   std::vector<std::string> all;
   for (const auto& [who, dumper] : dumpers_) {
     const bool is_out = dumper.path.empty() && (dumper.is_out || !dumper.is_in_doubt);
-    if (who.second == domain && is_out) all.push_back(name_of(who.first));
+    if (who.second == domain && is_out && is_known_in(who.first, domain)) all.push_back(name_of(who.first));
   }
   return all;
 }
@@ -331,7 +330,8 @@ std::vector<std::string> Parking::not_in_mode(const std::string& domain) const {
 std::vector<std::string> Parking::in_the_way(const std::string& domain) const {
   std::vector<std::string> all;
   for (const auto& [who, dumper] : dumpers_) {
-    if (who.second == domain && dumper.path.empty() && dumper.has_anothers_pipe)
+    const bool is_in_the_way = dumper.path.empty() && dumper.has_anothers_pipe;
+    if (who.second == domain && is_in_the_way && is_known_in(who.first, domain))
       all.push_back(name_of(who.first));
   }
   return all;

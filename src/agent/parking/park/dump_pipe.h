@@ -85,6 +85,14 @@ class DumpPipe {
   static Result<DumpPipe> open(os::Kernel& kernel, const std::string& path,
                                std::shared_ptr<DumpBudget> budget = std::make_shared<DumpBudget>());
 
+  enum class Beginning {
+    TooShort,  ///< nobody can tell yet
+    Dump,      ///< a CUDA core dump's
+    Other,     ///< what follows is none
+  };
+  /// What waits in the pipe before anything was read. All of it stays there.
+  Beginning beginning() const;
+
   enum class State {
     Silent,   ///< nobody has dumped
     Writing,  ///< a dump has begun
