@@ -61,6 +61,7 @@ struct Stranger {
 struct Whereabouts {
   std::set<std::string> expected = {};  ///< the agent told it to run there: it may, and need not
   std::set<std::string> known = {};     ///< MPS has named it as a client
+  friend bool operator==(const Whereabouts&, const Whereabouts&) = default;
 };
 
 /// The knowledge of a process that is Dying.

@@ -99,8 +99,10 @@ std::optional<Nanoseconds> advance(const Policy& policy, const Limits& limits, R
   for (const Claim& claim : claims) by_user[claim.user].push_back(claim);
   std::vector<Claim> users;
   for (const auto& [user, its] : by_user) {
-    users.push_back({.tenant = user, .units = 1});
-    users.back().was_held = std::ranges::all_of(its, &Claim::was_held);
+    Claim& all = users.emplace_back();
+    all.tenant = user;
+    all.units = 1;
+    all.was_held = std::ranges::all_of(its, &Claim::was_held);
   }
   std::erase_if(round.of_user, [&](const auto& each) { return !by_user.contains(each.first); });
   // The turn of a tenant goes on where it was when its user had to wait.
