@@ -334,7 +334,7 @@ uid_t Agent::user_of(pid_t pid) const {
 
 void Agent::on_exit(pid_t pid) {
   if (const Process* const process = processes_.living(pid); process != nullptr)
-    recent_faults_.note_end(pid, domain_left_by(*process));
+    recent_faults_.note_end(pid, domain_left_by(*process), user_of(pid));
   deaths_.on_exit(pid);
   parking_.on_exit(pid);
   resting_.on_exit(pid);
