@@ -636,7 +636,7 @@ void Parking::judge(const InDomain& who, Dumper& dumper) {
                  dumper.pipe->is_cut() ? " (it is longer than is read)" : "");
     if (dumper.pipe->is_cut() && !dumper.is_to_end && holds(domain) && !has_culprit(domain)) kill(pid);
   } else if (*exception) {
-    incidents_.keep_dump(domain, pid, name_of(pid), dumper.pipe->bytes(), dumper.pipe->is_cut());
+    incidents_.keep_dump(domain, pid, name_of(pid), dumper.pipe->take_bytes(), dumper.pipe->is_cut());
     if (!std::exchange(dumper.is_named, true)) {
       end_late_culprit(who, **exception);
       note_exception(who, **exception);

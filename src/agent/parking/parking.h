@@ -70,7 +70,7 @@ class Parking {
   Parking(Knows knows, Callbacks callbacks)
       : at_(knows),
         callbacks_(std::move(callbacks)),
-        incidents_(knows.kernel, knows.clock, knows.options.dump_directory, callbacks_.on_report) {}
+        incidents_(knows.loop, knows.kernel, knows.clock, knows.options.dump_directory, callbacks_.on_report) {}
   Parking(const Parking&) = delete;
   Parking& operator=(const Parking&) = delete;
   ~Parking();

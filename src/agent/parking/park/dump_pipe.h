@@ -52,6 +52,7 @@ class BudgetedBytes {
   /// Never more than `bytes_max`, whatever there is room for.
   BudgetedBytes(std::shared_ptr<DumpBudget> budget, std::size_t bytes_max)
       : budget_(std::move(budget)), bytes_(bytes_max) {}
+  /// The other one is empty then, and can be used.
   BudgetedBytes(BudgetedBytes&& other) noexcept
       : budget_(other.budget_),
         bytes_(std::move(other.bytes_)),
@@ -116,6 +117,11 @@ class DumpPipe {
   int fd() const { return fd_.get(); }
   const os::Fd& descriptor() const { return fd_; }
   std::span<const std::byte> bytes() const { return bytes_.all(); }
+  /// Gives them away, and has none.
+  BudgetedBytes take_bytes() {
+    ahead_bytes_ = 0;
+    return std::move(bytes_);
+  }
   /// How many were read, those that were thrown away, too.
   std::size_t came_bytes() const { return came_bytes_; }
   /// True when more came than bytes_max, or than the budget had room for.
