@@ -316,7 +316,7 @@ class Lies : public LyingTenants {
     fault.pid = process.pid();
     fault.conclusive = true;
     fault.when = clock_.now();
-    if (target != detectors_.targets.end()) fault.domain = target->second.domain;
+    if (target != detectors_.targets.end()) fault.domain = target->second.said;
     detectors_.callbacks.on_fault(fault);
     settle();
   }

@@ -333,8 +333,10 @@ uid_t Agent::user_of(pid_t pid) const {
 }
 
 void Agent::on_exit(pid_t pid) {
-  if (const Process* const process = processes_.living(pid); process != nullptr)
+  if (const Process* const process = processes_.living(pid); process != nullptr) {
     recent_faults_.note_end(pid, domain_left_by(*process), user_of(pid));
+    follower_.on_exit(*process);
+  }
   deaths_.on_exit(pid);
   parking_.on_exit(pid);
   resting_.on_exit(pid);
@@ -397,9 +399,12 @@ std::string Agent::domain_meant(const fault::Fault& fault) const {
   const bool is_its_word = process != nullptr && fault.source != fault::FaultSource::MpsLog &&
                            !fault.domain.empty() && !process->is_known_in(fault.domain);
   if (is_its_word) return domain_by_driver(fault, *process);
-  if (fault.source != fault::FaultSource::Xid || !fault.pid || !fault.domain.empty()) return fault.domain;
-  std::string of_client = parking_.domain_of_client(*fault.pid);
-  if (of_client.empty()) of_client = recent_faults_.domain_of_ended(*fault.pid);
+  if (!fault.pid || !fault.domain.empty()) return fault.domain;
+  std::string of_client;
+  if (fault.source == fault::FaultSource::Xid) of_client = parking_.domain_of_client(*fault.pid);
+  if (fault.source == fault::FaultSource::Xid && of_client.empty())
+    of_client = recent_faults_.domain_of_ended(*fault.pid);
+  if (of_client.empty() && process != nullptr) of_client = domain_by_driver(fault, *process);
   return gpus_.may_be_in(fault, of_client) ? of_client : std::string();
 }
 
@@ -534,11 +539,12 @@ void Agent::on_gap(const watch::Gap& gap) {
     event.pid = *gap.pid;
     const Process* process = processes_.living(*gap.pid);
     event.tenant = process == nullptr ? "" : process->tenant();
-    if (process != nullptr) event.domain = process->domain();
+    if (process != nullptr) event.domain = process->known_domain();
   }
   teller_.tell(event);
   if (!gap.danger) return;
-  pairs_.happened(DangerSeen{event.domain});
+  // Of a process that is nobody's client, as far as MPS says, nobody has to suspect anything.
+  if (!gap.pid || !event.domain.empty()) pairs_.happened(DangerSeen{event.domain});
   domains_.look_for_faults();
 }
 

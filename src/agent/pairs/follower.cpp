@@ -36,7 +36,10 @@ Status Follower::follow(pid_t pid, const std::string& tenant, const std::string&
     return fail(ErrorCode::NotFound, fmt::format("process {} is another one by now", pid));
   }
   const auto named = tenant.empty() ? std::nullopt : std::optional(tenant);
-  if (auto followed = at_.detectors.follow({pid, 0, domain, named}); !followed) {
+  watch::Target target{pid, std::nullopt, (*added)->known_domain(), named};
+  target.said = domain;
+  target.is_told = where.expected.contains(domain);
+  if (auto followed = at_.detectors.follow(target); !followed) {
     at_.processes.take_living(pid);
     return followed;
   }
@@ -65,9 +68,13 @@ bool Follower::on_clients(const std::string& domain, const mps::ClientList& answ
   std::erase_if(not_followed_, [&](const auto& each) {
     return each.second == domain && std::ranges::count(clients.pids, each.first) == 0;
   });
+  std::erase_if(gone_, [&](const auto& each) {
+    return each.first == domain && std::ranges::count(clients.pids, each.second) == 0;
+  });
   bool has_learnt = false;
   // First: who is named for a fault depends on who is watched.
   for (const pid_t pid : clients.pids) {
+    if (gone_.contains({domain, pid})) continue;
     const bool is_known = at_.processes.knows(pid) || not_followed_.contains(pid);
     if (!is_known) meet_stranger(domain, pid);
     Process* const process = at_.processes.living(pid);
@@ -75,6 +82,10 @@ bool Follower::on_clients(const std::string& domain, const mps::ClientList& answ
   }
   at_.detectors.note_clients(domain, clients);
   return has_learnt;
+}
+
+void Follower::on_exit(const Process& process) {
+  for (const std::string& domain : process.whereabouts().known) gone_.emplace(domain, process.pid());
 }
 
 /// MPS says where it is, whatever it has said itself.
@@ -89,6 +100,7 @@ bool Follower::learn(Process& process, const std::string& domain) {
        {tenant == nullptr ? nullptr : &tenant->active, tenant == nullptr ? nullptr : &tenant->standby}) {
     if (was_nowhere && member != nullptr && member->pid == process.pid()) member->domain = domain;
   }
+  if (!process.known_domain().empty()) at_.detectors.place(process.pid(), process.known_domain());
   at_.parking.on_known(process.pid(), domain);
   return true;
 }

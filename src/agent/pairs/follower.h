@@ -51,6 +51,8 @@ class Follower {
   void follow_progress(const Tenant& tenant);
   /// All clients of a domain, as MPS names them. Whether anything has come to be known by it.
   bool on_clients(const std::string& domain, const mps::ClientList& clients);
+  /// It has ended. MPS may name its number for a while, which another process may have by then.
+  void on_exit(const Process& process);
   /// Pipes of its core dumps, which go with it.
   void give_pipes(pid_t pid, std::vector<std::string> paths) {
     at_.parking.give_pipes(pid, std::move(paths));
@@ -65,7 +67,9 @@ class Follower {
   Stranger describe_stranger(pid_t pid) const;
 
   Knows at_;
-  std::map<pid_t, std::string> not_followed_;  ///< strangers that were told and are gone; their domains
+  std::set<std::pair<std::string, pid_t>> gone_;  ///< domains and clients that have ended, until MPS names
+                                                  ///< them there no more
+  std::map<pid_t, std::string> not_followed_;     ///< strangers that were told and are gone; their domains
 };
 
 }  // namespace firebreak::agent

@@ -150,7 +150,7 @@ struct AgentTest : testing::Test {
   void be_named(pid_t pid) {
     const auto its = detectors.targets.find(pid);
     if (its != detectors.targets.end())
-      domains.callbacks.on_clients(its->second.domain, {clock.now(), {pid}});
+      domains.callbacks.on_clients(its->second.said, {clock.now(), {pid}});
   }
   std::string refusal(Peer& peer, const abi::Message& message, int descriptor = -1) {
     const abi::Message answer = ask(peer, message, descriptor);
