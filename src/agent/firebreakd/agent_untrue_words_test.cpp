@@ -149,6 +149,26 @@ TEST_F(UntrueWords, TheNextAgentBelievesNoMore) {
   EXPECT_EQ(phase_of("llm"), "serving");
 }
 
+TEST_F(UntrueWords, TheDetectorsHearOfNoDomainThatIsAProcesssOwnWord) {
+  Peer process = liar();
+  const watch::Target& target = detectors.targets.at(process.pid());
+  EXPECT_EQ(target.domain, "");
+  EXPECT_EQ(target.domain_by(fault::FaultSource::UvmEvent), "");
+  mps_names("b", process.pid());
+  EXPECT_EQ(target.domain, "b");
+}
+
+TEST_F(UntrueWords, WhatIsMissedOfWhoIsNotThereIsNoDangerToAnybody) {
+  auto llm = pair("llm");
+  Peer process = liar();
+  const watch::Gap gap{.source = fault::FaultSource::UvmEvent, .pid = process.pid(), .text = "dropped"};
+  detectors.callbacks.on_gap(gap);
+  EXPECT_EQ(phase_of("llm"), "serving");
+  mps_names("a", process.pid());
+  detectors.callbacks.on_gap(gap);
+  EXPECT_EQ(phase_of("llm"), "suspecting");
+}
+
 /// The page of a spare says where its process works, and its environment in which domains it may.
 TEST_F(UntrueWords, AProcessWorksInNoDomainOnlyBecauseItsPageSaysSo) {
   PageOfSpare page;
@@ -221,7 +241,74 @@ TEST_F(PlacedOnly, WhatIsNoDumpParksNobodyAlsoWhereItIsAClients) {
   until([&] { return of_rogue.write(); });
   EXPECT_EQ(parking("a")["state"], "ready");
   EXPECT_EQ(domains.states.count("a"), 0u);
+  settle();             // its end is seen
   name_culprit(rogue);  // what it writes next is heard
+}
+
+TEST_F(PlacedOnly, WhoWritesWhatIsNoDumpHasMpsAskedNothing) {
+  opens_gpu = false;
+  Peer command = peer();
+  const Process rogue = placed(command);
+  domains.asked_for_clients.clear();
+  for (int i = 0; i < 3; ++i) {
+    Writer of_rogue(rogue.pipe, std::string(10'000, 'x'));
+    until([&] { return of_rogue.write(); });
+    settle();
+  }
+  EXPECT_THAT(domains.asked_for_clients, IsEmpty());
+}
+
+TEST_F(PlacedOnly, WhoWritesWhatIsNoDumpIsNotWaitedForByOthers) {
+  Peer first = peer(), second = peer();
+  const Process llm = start(first, "llm"), rogue = start(second, "rogue");
+  const os::Fd end = os::RealKernel().open(rogue.pipe, O_WRONLY | O_NONBLOCK).value();
+  const std::string other(4'000, 'x');
+  ASSERT_EQ(::write(end.get(), other.data(), other.size()), static_cast<ssize_t>(other.size()));
+  settle();
+  Writer of_llm(llm.pipe, idle_dump), of_client(client_pipe(), idle_dump);
+  until([&] {
+    (void)of_llm.write();
+    return parking("a")["state"] == "held";
+  });
+}
+
+/// MPS names a client that has ended for a while, and numbers come again.
+TEST_F(PlacedOnly, TheListOfWhoHasEndedSaysNothingOfWhoHasItsNumberNow) {
+  Peer command = peer();
+  const Process llm = start(command, "llm");
+  detectors.callbacks.on_exit(llm.pid);
+  settle();
+  ask(command, abi::Place{"rogue", abi::Role::Active});
+  command.send(abi::Adopt{"rogue", abi::Role::Active, llm.pid});
+  settle();
+  detectors.callbacks.on_gpu_opened(llm.pid);
+  mps_names("a", llm.pid);
+  EXPECT_THAT(not_in_mode(), IsEmpty());
+  domains.callbacks.on_clients("a", {clock.now(), {}});
+  mps_names("a", llm.pid);
+  EXPECT_THAT(not_in_mode(), ElementsAre("rogue-" + std::to_string(llm.pid)));
+}
+
+TEST_F(PlacedOnly, NobodyIsAskedForWhoIsNamedAlreadyWhenItDumps) {
+  Peer command = peer();
+  const Process rogue = start(command, "rogue");
+  domains.asked_for_clients.clear();
+  Writer of_rogue(rogue.pipe, idle_dump);
+  settle();
+  EXPECT_EQ(parking("a")["state"], "halted");
+  EXPECT_THAT(domains.asked_for_clients, IsEmpty());
+}
+
+TEST_F(PlacedOnly, MpsIsAskedAgainUntilItNamesWhoHasComeToTheGpu) {
+  Peer command = peer();
+  const Process rogue = placed(command);
+  domains.asked_for_clients.clear();
+  until([&] { return std::ranges::count(domains.asked_for_clients, "a") > 1; });
+  mps_names("a", rogue.pid);
+  domains.asked_for_clients.clear();
+  const Process other = placed(command);  // so that there is something to wait for
+  (void)other;
+  until([&] { return std::ranges::count(domains.asked_for_clients, "a") > 1; });
 }
 
 TEST_F(PlacedOnly, ADumpThatSaysNothingLetsNobodyLeave) {

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "agent/faults/fault/core_dump.h"
+#include "agent/loop/fair_queue.h"
 #include "agent/loop/surroundings.h"
 #include "agent/parking/park/dump_pipe.h"
 #include "agent/parking/park/parking.h"
@@ -70,7 +71,8 @@ class Parking {
   Parking(Knows knows, Callbacks callbacks)
       : at_(knows),
         callbacks_(std::move(callbacks)),
-        incidents_(knows.loop, knows.kernel, knows.clock, knows.options.dump_directory, callbacks_.on_report) {}
+        incidents_(knows.loop, knows.kernel, knows.clock, knows.options.dump_directory,
+                   callbacks_.on_report) {}
   Parking(const Parking&) = delete;
   Parking& operator=(const Parking&) = delete;
   ~Parking();
@@ -144,6 +146,12 @@ class Parking {
     LetOut,        ///< the process was held
     Complete,
   };
+  /// What is to be done to a process once it is its turn.
+  enum class Turn {
+    None,
+    Stop,  ///< it is stopped but for its dump
+    End,   ///< stopped, and let write the rest of it and end
+  };
   /// A process, as far as its dump goes.
   struct Dumper {
     std::string path;                    ///< empty: it is not in the mode, or not known to be
@@ -161,6 +169,9 @@ class Parking {
     bool is_named = false;
     bool has_spare = false;        ///< its process may be in another domain, or in both
     bool fails_by_itself = false;  ///< a culprit, in each call from now on
+    Turn turn = Turn::None;        ///< what waits to be done to a culprit
+    int asked = 0;                 ///< how often MPS was asked whether it is a client, before it dumps
+    bool is_asked = false;         ///< the same, since its dump began
     bool has_trapped = false;      ///< a culprit: others may never begin their dumps
     bool was_readable = false;     ///< its dump, to its end
     bool is_to_end = false;        ///< a culprit: it is ended once its dump is complete
@@ -215,6 +226,8 @@ class Parking {
 
   bool is_known_in(pid_t pid, const std::string& domain) const;
   bool may_be_in(pid_t pid, const std::string& domain) const;
+  /// Root's where that is not to be seen.
+  uid_t user_of(pid_t pid) const;
   /// What the dumps of that process's user may take of our memory.
   std::shared_ptr<park::DumpBudget> budget_of(pid_t pid);
   bool is_on() const { return at_.options.park > Milliseconds(0); }
@@ -228,6 +241,7 @@ class Parking {
   void await_dump_in(const std::string& path, std::uint64_t connection);
   void watch_given(const std::string& path, Given& given);
   void on_dump_of_unknown(const std::string& path);
+  void look_for_unknown();
   void empty_given(const std::string& path);
   void forget_given_up();
   void take_its_word(const InDomain& who, Dumper& dumper);
@@ -237,6 +251,7 @@ class Parking {
   void remove_pipes_of_the_dead();
   void remove_pipes_of_nobody();
   void end_clients();
+  void ask_for_the_unconfirmed();
   void enter(const InDomain& who, Dumper& dumper, std::string path);
   void look_after_clients();
   Status start_client(const std::string& domain, Place& place);
@@ -277,10 +292,12 @@ class Parking {
   void judge_early(const InDomain& who, Dumper& dumper);
   static std::optional<fault::CoreDumpException> look_through(Dumper& dumper, bool is_all);
   void end_late_culprit(const InDomain& who, const fault::CoreDumpException& exception);
-  void kill(pid_t pid);
+  void end_now(pid_t pid);
   void let_go(pid_t pid);
   bool has_others(const InDomain& culprit) const;
   void let_culprits_end(const std::string& domain);
+  void await_turn(const InDomain& who, Dumper& dumper, Turn turn);
+  void take_turn(pid_t pid);
   bool is_to_be_ended(const InDomain& who, const Dumper& dumper) const;
   void let_culprit_end(const InDomain& who, Dumper& dumper);
   Status stop_but_for_its_dump(const InDomain& who, Dumper& dumper);
@@ -329,6 +346,8 @@ class Parking {
   std::set<pid_t> with_gpu_;  ///< processes that have opened it, whether or not we follow them yet
   ParkedIncidents incidents_;
   park::DumpBudgets budgets_{at_.options.dumps_bytes_max};
+  FairQueue turns_{at_.loop, at_.clock, [this](pid_t pid) { take_turn(pid); }};
+  std::optional<Monotonic> looked_for_unknown_;  ///< last time
   unsigned next_pipe_ = 1;
   Monotonic may_start_{};  ///< the parking clients
   os::Watch looking_;

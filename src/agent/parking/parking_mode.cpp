@@ -22,6 +22,8 @@ namespace {
 /// So long nobody is told of a process that does not let itself be looked at. It is looked at after that,
 /// too.
 constexpr Milliseconds doubt_limit{5'000};
+/// Shortest time between two looks at everybody for whose dump it is that came in a pipe that was given out.
+constexpr Milliseconds between_looks_for_unknown{1'000};
 
 constexpr std::string_view by_calls = "by-calls-";
 
@@ -128,14 +130,23 @@ void Parking::on_dump_of_unknown(const std::string& of) {
   for (auto& [who, dumper] : dumpers_) {
     if (dumper.offered == path) return take_its_word(who, dumper);
   }
-  for (auto& [who, dumper] : dumpers_) {
-    if (dumper.path.empty()) look_at(who, dumper, false);
-    if (!given_.contains(path)) return;  // it was that one's
-  }
+  look_for_unknown();
+  if (!given_.contains(path)) return;                                  // it was one's who is known now
   if (at_.clock.now() - *given.began_at < unknown_dump_limit) return;  // it may be about to come
   spdlog::warn("a core dump in {} is nobody's that is known", path);
   given.pipe->let_end();
   empty_given(path);
+}
+
+/// Looks whether somebody has a pipe who was not known to. One look at everybody serves all pipes: whoever
+/// was given many may write into each.
+void Parking::look_for_unknown() {
+  const Monotonic now = at_.clock.now();
+  if (looked_for_unknown_ && now - *looked_for_unknown_ < between_looks_for_unknown) return;
+  looked_for_unknown_ = now;
+  for (auto& [who, dumper] : dumpers_) {
+    if (dumper.path.empty()) look_at(who, dumper, false);
+  }
 }
 
 void Parking::empty_given(const std::string& path) {
@@ -166,6 +177,7 @@ void Parking::forget_given_up() {
 void Parking::withdraw(Dumper& dumper) {
   dumper.watch.cancel();
   dumper.pipe.reset();
+  dumper.turn = Turn::None;
   dumper.dump = Dump::NotBegun;
   dumper.offered = std::exchange(dumper.path, {});
   (void)mark_pipe(dumper.offered, false);
@@ -386,10 +398,12 @@ void Parking::empty_pipes_of(pid_t pid) {
   }
 }
 
-std::shared_ptr<park::DumpBudget> Parking::budget_of(pid_t pid) {
+uid_t Parking::user_of(pid_t pid) const {
   const auto status = at_.kernel.read_file(os::proc_folder(pid) + "/status");
-  return budgets_.of(os::user_in(status.value_or("")).value_or(uid_t{0}));
+  return os::user_in(status.value_or("")).value_or(uid_t{0});
 }
+
+std::shared_ptr<park::DumpBudget> Parking::budget_of(pid_t pid) { return budgets_.of(user_of(pid)); }
 
 void Parking::begin_to_empty(pid_t pid, const std::string& path) {
   Emptied& its = emptied_[path];
