@@ -82,18 +82,22 @@ class HelperOfRoots : public testing::Test {
                       ErrorCode code = ErrorCode::PermissionDenied) {
     EXPECT_THAT(ask(question, std::move(attached)), testing::StartsWith(refusal(code))) << question;
   }
-  os::Fd own_file(const std::string& name, mode_t mode = 0600, const std::string& folder = dumps) {
+  os::Fd own_file(const std::string& name, const std::string& folder = dumps) {
     const std::string path = sandbox_.file(folder + "/" + name);
     os::Fd file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
     EXPECT_EQ(::fchown(file.get(), agents_uid, agents_uid), 0);
-    EXPECT_EQ(::fchmod(file.get(), mode), 0);
     return file;
   }
-  os::Fd own_pipe(const std::string& name) {
-    const std::string path = sandbox_.file(std::string(dumps) + "/" + name);
+  os::Fd own_pipe(const std::string& name, const std::string& folder = dumps + std::string("/pipes")) {
+    const std::string path = sandbox_.file(folder + "/" + name);
     EXPECT_TRUE(os::make_fifo(path));
     EXPECT_EQ(::lchown(path.c_str(), agents_uid, agents_uid), 0);
     return os::find_file(path).value();
+  }
+  void make_pipes_folder() {
+    const std::string path = sandbox_.file(dumps + std::string("/pipes"));
+    EXPECT_TRUE(os::make_directories(path));
+    EXPECT_EQ(::chown(path.c_str(), agents_uid, agents_uid), 0);
   }
   static uid_t owner_of(const os::Fd& file) { return os::facts_of(file)->owner; }
 
@@ -168,14 +172,13 @@ TEST_F(HelperOfRoots, ActsInNoFolderOfTheAgents) {
 }
 
 TEST_F(HelperOfRoots, GivesAwayWhatTheAgentHasMade) {
-  const os::Fd file = own_file("report");
-  EXPECT_EQ(ask("give 65534", {file.get()}), ".");
-  EXPECT_EQ(owner_of(file), 65534U);
-  ASSERT_TRUE(os::make_directories(sandbox_.file(dumps + std::string("/pipes"))));
-  ASSERT_EQ(::chown(sandbox_.file(dumps + std::string("/pipes")).c_str(), agents_uid, agents_uid), 0);
-  const os::Fd pipe = own_pipe("pipes/pipe");
-  EXPECT_EQ(ask("give 0", {pipe.get()}), ".");
-  EXPECT_EQ(owner_of(pipe), 0U);
+  make_pipes_folder();
+  const os::Fd roots = own_pipe("roots");
+  EXPECT_EQ(ask("give 0", {roots.get()}), ".");
+  EXPECT_EQ(owner_of(roots), 0U);
+  const os::Fd pipe = own_pipe("pipe");
+  EXPECT_EQ(ask("give 65534", {pipe.get()}), ".");
+  EXPECT_EQ(owner_of(pipe), 65534U);
   EXPECT_EQ(ask("mark 1", {pipe.get()}), ".");
   EXPECT_TRUE(os::is_marked_fifo(sandbox_.file(dumps + std::string("/pipes/pipe"))));
   EXPECT_EQ(ask("mark 0", {pipe.get()}), ".");
@@ -183,34 +186,31 @@ TEST_F(HelperOfRoots, GivesAwayWhatTheAgentHasMade) {
 }
 
 TEST_F(HelperOfRoots, GivesAwayNothingElse) {
-  const std::string of_root = sandbox_.file(dumps + std::string("/roots"));
-  const os::Fd roots(::open(of_root.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  make_pipes_folder();
+  const std::string pipes = dumps + std::string("/pipes");
+  ASSERT_TRUE(os::make_fifo(sandbox_.file(pipes + "/roots")));
+  const os::Fd roots = os::find_file(sandbox_.file(pipes + "/roots")).value();
   expect_refused("give 65531", {roots.get()});
   EXPECT_EQ(owner_of(roots), 0U);
-  const os::Fd own = own_file("own");
-  expect_refused("give 0", {own.get()});
-  const os::Fd set_user = own_file("set_user", 04755);
-  expect_refused("give 65534", {set_user.get()});
-  const os::Fd set_group = own_file("set_group", 02755);
-  expect_refused("give 65534", {set_group.get()});
-  const os::Fd twice = own_file("twice");
-  ASSERT_EQ(::link(sandbox_.file(dumps + std::string("/twice")).c_str(), sandbox_.file("again").c_str()), 0);
+  const os::Fd file = own_file("file", pipes);  // somebody would believe what is in it
+  for (const char* user : {"give 65534", "give 0"}) expect_refused(user, {file.get()});
+  const os::Fd twice = own_pipe("twice");
+  ASSERT_EQ(::link(sandbox_.file(pipes + "/twice").c_str(), sandbox_.file("again").c_str()), 0);
   expect_refused("give 65534", {twice.get()});
-  const std::string path = sandbox_.file(dumps + std::string("/folder"));
+  const std::string path = sandbox_.file(pipes + "/folder");
   ASSERT_TRUE(os::make_directories(path));
   ASSERT_EQ(::chown(path.c_str(), agents_uid, agents_uid), 0);
   const os::Fd folder = os::find_file(path).value();
   expect_refused("give 65534", {folder.get()});
-  for (const os::Fd* each : {&own, &set_user, &set_group, &twice, &folder})
-    EXPECT_EQ(owner_of(*each), agents_uid);
+  for (const os::Fd* each : {&file, &twice, &folder}) EXPECT_EQ(owner_of(*each), agents_uid);
 }
 
 /// It may have made it where another user's programs look for one of that user's.
 TEST_F(HelperOfRoots, GivesAwayNothingFromElsewhere) {
-  const os::Fd beside = own_file("beside", 0600, "d");
+  const os::Fd beside = own_pipe("beside", dumps);
   expect_refused("give 65534", {beside.get()});
   ASSERT_TRUE(os::make_directories(sandbox_.file("home")));
-  const os::Fd far = own_file("report", 0600, "home");
+  const os::Fd far = own_pipe("report", "home");
   expect_refused("give 65534", {far.get()});
   ASSERT_EQ(::symlink(sandbox_.file("home").c_str(), sandbox_.file(dumps + std::string("/pipes")).c_str()),
             0);

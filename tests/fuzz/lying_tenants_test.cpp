@@ -227,7 +227,7 @@ class Lies : public LyingTenants {
  protected:
   void lie(Liar& liar, Somebody& process) {
     const std::array<pid_t, 4> pids = {process.pid(), active_.pid(), standby_.pid(), other_.pid()};
-    switch (liar.below(20)) {
+    switch (liar.below(22)) {
       case 0:
       case 1:
       case 2:
@@ -266,9 +266,27 @@ class Lies : public LyingTenants {
         return say(process, liar.coin() ? abi::Message(abi::Ready{}) : abi::Resumed{1'000'000});
       case 18:
         return say(process, liar.coin() ? abi::Message(abi::Finish{}) : abi::Injected{1, ""});
+      case 19:
+      case 20:
+        return be_placed(liar, process);
       default:
         return pass(Milliseconds(liar.below(200)));
     }
+  }
+  /// It is told where to run, and runs nowhere.
+  void be_placed(Liar& liar, Somebody& process) {
+    const abi::Role role = liar.role();
+    abi::Place place{"liar", role};
+    place.spare = liar.coin();
+    say(process, place);
+    std::string environment;
+    if (const auto answer = last_answer(process)) {
+      if (const auto* placed = std::get_if<abi::Placed>(&*answer)) {
+        for (const auto& [name, value] : placed->environment) environment += name + "=" + value + '\0';
+      }
+    }
+    kernel_.set_file(os::proc_folder(process.pid()) + "/environ", environment);
+    say(process, abi::Adopt{"liar", role, process.pid()});
   }
   /// That a kernel of it runs.
   void show_guard(const Somebody& process) {
@@ -302,21 +320,25 @@ class Lies : public LyingTenants {
     settle();
     pass(Milliseconds(60));
   }
-  /// What it does outside of MPS is true, and in the domain that it says.
+  /// What it does outside of MPS is true, and in the domain that it says. Of who was told to run there the
+  /// driver tells no fault: it would be one of the domain.
   void fault(Liar& liar, const Somebody& process) {
     constexpr std::array sources = {fault::FaultSource::UvmEvent, fault::FaultSource::Xid,
                                     fault::FaultSource::CoreDump, fault::FaultSource::ProcessExit,
                                     fault::FaultSource::CudaError};
     constexpr std::array classes = {fault::FaultClass::Sm, fault::FaultClass::MmuReplayable,
                                     fault::FaultClass::MmuNonReplayable};
+    constexpr std::array own_words = {fault::FaultSource::CoreDump, fault::FaultSource::ProcessExit,
+                                      fault::FaultSource::CudaError};
     const auto target = detectors_.targets.find(process.pid());
+    const bool is_told = target != detectors_.targets.end() && target->second.is_told;
     fault::Fault fault;
-    fault.source = liar.one_of(sources);
+    fault.source = is_told ? liar.one_of(own_words) : liar.one_of(sources);
     fault.fault_class = liar.one_of(classes);
     fault.pid = process.pid();
     fault.conclusive = true;
     fault.when = clock_.now();
-    if (target != detectors_.targets.end()) fault.domain = target->second.domain;
+    if (target != detectors_.targets.end()) fault.domain = target->second.said;
     detectors_.callbacks.on_fault(fault);
     settle();
   }

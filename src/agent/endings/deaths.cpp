@@ -29,7 +29,7 @@ hold::Traces traces_in(const KeptTenant& kept, const Member& member) {
 
 std::set<std::string> known_domains_of(const KeptTenant& kept, pid_t pid) {
   const auto its = std::ranges::find(kept.processes, pid, &KeptProcess::pid);
-  return its == kept.processes.end() ? std::set<std::string>() : its->known_in;
+  return its == kept.processes.end() ? std::set<std::string>() : its->where.known;
 }
 
 }  // namespace
@@ -85,7 +85,7 @@ void Deaths::settle(const KeptTenant& kept, const std::vector<pid_t>& gone) {
   for (const KeptProcess& each : kept.processes) {
     if (!each.has_left || !at_.tenants.contains(kept.name)) continue;
     if (at_.holder.keep(each.pid, each.traces))
-      await_last_kernel(at_.processes.add_dead(each.pid, kept.name, each.domain, each.known_in));
+      await_last_kernel(at_.processes.add_dead(each.pid, kept.name, each.domain, each.where.known));
   }
   for (const Member* each : {&kept.active, &kept.standby, &kept.old_active})
     settle_other_program(kept, *each);
@@ -165,7 +165,7 @@ std::vector<Tenant*> Deaths::others_in(const std::string& domain) const {
   std::vector<Tenant*> others;
   for (auto& [name, tenant] : at_.tenants.all()) {
     const Process* const active = at_.processes.living(tenant->active.pid);
-    const bool is_there = active != nullptr && active->is_known_in(domain);
+    const bool is_there = active != nullptr && active->may_be_in(domain);
     if (is_there && tenant->active.domain == domain) others.push_back(tenant.get());
   }
   return others;

@@ -230,8 +230,8 @@ Status Agent::admit(Connection& connection, const abi::Message& request) {
 void Agent::note_output(const Connection& connection, const abi::Output& output) {
   const auto pid = static_cast<pid_t>(output.pid);
   const Process* now = processes_.living(pid) != nullptr ? processes_.living(pid) : processes_.dying(pid);
-  const bool is_another = now != nullptr && now->adopter != 0 && now->adopter != connection.id();
-  if (connection.adopted(pid) && !is_another) {
+  const bool is_its = now == nullptr || now->adopter == connection.id();
+  if (is_its && connection.adopted(pid, start_time_of(kernel_, pid))) {
     if (!fault::is_about_exception(output.text) && server_.may_log(connection))
       spdlog::info("notice tenant={} pid={} {}", now == nullptr ? "" : now->tenant(), pid,
                    printable(output.text, longest_notice_bytes));
@@ -333,8 +333,10 @@ uid_t Agent::user_of(pid_t pid) const {
 }
 
 void Agent::on_exit(pid_t pid) {
-  if (const Process* const process = processes_.living(pid); process != nullptr)
-    recent_faults_.note_end(pid, domain_left_by(*process));
+  if (const Process* const process = processes_.living(pid); process != nullptr) {
+    recent_faults_.note_end(pid, domain_left_by(*process), user_of(pid));
+    follower_.on_exit(*process);
+  }
   deaths_.on_exit(pid);
   parking_.on_exit(pid);
   resting_.on_exit(pid);
@@ -379,19 +381,30 @@ void Agent::on_fault(const fault::Fault& fault) {
   take_fault(placed);
 }
 
+/// A process that the driver names is on the GPU: where nobody has said more, it is where it was told to be.
+std::string Agent::domain_by_driver(const fault::Fault& fault, const Process& process) {
+  const bool is_drivers = fault.source == fault::FaultSource::Xid || fault::traits_of(fault.source).is_uvm;
+  const bool is_as_told =
+      process.whereabouts().known.empty() && process.is_expected_in(process.domain()) && is_drivers;
+  return is_as_told ? process.domain() : process.known_domain();
+}
+
 /// Returns where a process with a spare works. An Xid may also name who is no tenant, or none any more: of a
 /// client that is killed the line came after its end (H100).
 std::string Agent::domain_meant(const fault::Fault& fault) const {
   const Process* process = fault.pid ? processes_.living(*fault.pid) : nullptr;
-  if (is_of_spares_owner(fault)) return process == nullptr ? fault.domain : process->known_domain();
+  if (is_of_spares_owner(fault)) return process == nullptr ? fault.domain : domain_by_driver(fault, *process);
   if (process == nullptr && fault.pid) process = processes_.dying(*fault.pid);
   // MPS's own log says where it was; all others know it of the process.
   const bool is_its_word = process != nullptr && fault.source != fault::FaultSource::MpsLog &&
                            !fault.domain.empty() && !process->is_known_in(fault.domain);
-  if (is_its_word) return process->known_domain();
-  if (fault.source != fault::FaultSource::Xid || !fault.pid || !fault.domain.empty()) return fault.domain;
-  std::string of_client = parking_.domain_of_client(*fault.pid);
-  if (of_client.empty()) of_client = recent_faults_.domain_of_ended(*fault.pid);
+  if (is_its_word) return domain_by_driver(fault, *process);
+  if (!fault.pid || !fault.domain.empty()) return fault.domain;
+  std::string of_client;
+  if (fault.source == fault::FaultSource::Xid) of_client = parking_.domain_of_client(*fault.pid);
+  if (fault.source == fault::FaultSource::Xid && of_client.empty())
+    of_client = recent_faults_.domain_of_ended(*fault.pid);
+  if (of_client.empty() && process != nullptr) of_client = domain_by_driver(fault, *process);
   return gpus_.may_be_in(fault, of_client) ? of_client : std::string();
 }
 
@@ -526,11 +539,12 @@ void Agent::on_gap(const watch::Gap& gap) {
     event.pid = *gap.pid;
     const Process* process = processes_.living(*gap.pid);
     event.tenant = process == nullptr ? "" : process->tenant();
-    if (process != nullptr) event.domain = process->domain();
+    if (process != nullptr) event.domain = process->known_domain();
   }
   teller_.tell(event);
   if (!gap.danger) return;
-  pairs_.happened(DangerSeen{event.domain});
+  // Of a process that is nobody's client, as far as MPS says, nobody has to suspect anything.
+  if (!gap.pid || !event.domain.empty()) pairs_.happened(DangerSeen{event.domain});
   domains_.look_for_faults();
 }
 
@@ -553,7 +567,7 @@ void Agent::on_gpu_opened(pid_t pid) {
   parking_.on_gpu_opened(pid);
   spares_.follow(pid);
   const Process* process = processes_.living(pid);
-  if (process != nullptr && process->known_in().empty()) look_for_new_clients();
+  if (process != nullptr && process->whereabouts().known.empty()) look_for_new_clients();
   if (process != nullptr && !warm_standbys_.knows_server_of(process->domain())) domains_.refresh_servers();
 }
 

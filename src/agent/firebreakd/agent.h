@@ -114,6 +114,7 @@ class Agent final : private ServerHandler {
   void on_fault(const fault::Fault& fault);
   void take_fault(const fault::Fault& fault);
   bool is_of_spares_owner(const fault::Fault& fault) const;
+  static std::string domain_by_driver(const fault::Fault& fault, const Process& process);
   std::string domain_meant(const fault::Fault& fault) const;
   bool has_a_spare(pid_t pid) const;
   std::string domain_left_by(const Process& process) const;
@@ -157,7 +158,7 @@ class Agent final : private ServerHandler {
                           [this](const std::vector<std::string>& pipes) { parking_.remove_pipes(pipes); },
                           [this](pid_t pid, const std::string& domain) {
                             const Process* const process = processes_.living(pid);
-                            return process != nullptr && process->is_known_in(domain);
+                            return process != nullptr && process->may_be_in(domain);
                           },
                           [this](const std::string& domain) { return parking_.is_to_fall(domain); }}};
   DescriptorBudget budget_{{tenants_, placements_, processes_}, options_.descriptors_max};
@@ -173,7 +174,12 @@ class Agent final : private ServerHandler {
                   return domain.empty() ? gpus_.is_ours(gpu)
                                         : fault::may_be_same(gpu, {.number = gpus_.number_of(domain)});
                 },
-                [this](const PastFault& fault) { on_counted(fault); }}};
+                [this](const PastFault& fault) { on_counted(fault); },
+                nullptr,
+                [this](const std::string& tenant) {
+                  const auto user = credentials_.owner_of(tenant);
+                  return user ? std::to_string(*user) : std::string();
+                }}};
   watch::IncidentNews news_;
   Gpus gpus_{options_.gpus, domains_};
   Records records_{
@@ -216,7 +222,7 @@ class Agent final : private ServerHandler {
                  }};
   Joins joins_{{options_, kernel_, clock_, domains_, server_, tenants_, processes_, credentials_, placements_,
                 budget_, warm_standbys_, records_, answers_, teller_, follower_, pairs_, memory_, deaths_}};
-  TurnKeeper turns_{{options_, loop_, clock_, domains_, tenants_}};
+  TurnKeeper turns_{{options_, loop_, clock_, domains_, tenants_, processes_, credentials_}};
   FairQueue ends_{loop_, clock_, [this](pid_t pid) { on_exit(pid); }};
   OrderlyShutdown shutdown_{{loop_, manager_, domains_, shelves_, server_, tenants_, processes_, placements_,
                              records_, parking_, memory_, endings_},

@@ -43,6 +43,22 @@ TEST_F(ParkedDomain, APipeIsReadFromTheMomentOnWhenItIsGivenOut) {
   until([&] { return again.write(); });
 }
 
+/// Whoever was given many pipes may write into each.
+TEST_F(ParkedDomain, WhoseManyDumpsAreIsLookedForOnce) {
+  constexpr int many = 5;
+  Peer command = peer();
+  for (int i = 0; i < many; ++i) start(command, "llm-" + std::to_string(i), false);
+  std::vector<Writer> of_nobody;
+  for (int i = 0; i < many; ++i) {
+    const auto placed = std::get<abi::Placed>(ask(command, abi::Place{"llm", abi::Role::Active}));
+    of_nobody.emplace_back(pipe_in(placed.environment), idle_dump);
+  }
+  kernel.environment_looks = 0;
+  settle();
+  EXPECT_GT(kernel.environment_looks, 0);
+  EXPECT_LE(kernel.environment_looks, many);
+}
+
 TEST_F(ParkedDomain, APipeForWhichNobodyComesIsRemoved) {
   std::optional<Peer> command = peer();
   const auto placed = std::get<abi::Placed>(ask(*command, abi::Place{"llm", abi::Role::Active}));
@@ -294,6 +310,31 @@ TEST_F(ParkedDomain, ItsCulpritStandsStillInItsDumpUntilAllOthersAreComplete) {
   EXPECT_EQ(detectors.exceptions.size(), 1u) << "it is told once";
 }
 
+/// To stop one takes time, and everybody can make up a dump.
+TEST_F(ParkedDomain, OfManyCulpritsOneIsStoppedInATurn) {
+  constexpr int many = 6;
+  Peer command = peer();
+  std::vector<Process> rogues;
+  for (int i = 0; i < many; ++i) rogues.push_back(start(command, "rogue-" + std::to_string(i)));
+  int stops = 0;
+  kernel.before_stop = [&](pid_t) {
+    ++stops;
+    clock.advance(Milliseconds(10));
+  };
+  Writer of_client(client_pipe(), idle_dump);
+  std::vector<Writer> writers;
+  for (const Process& rogue : rogues) writers.emplace_back(rogue.pipe, culprits_dump);
+  int most = 0;
+  until([&] {
+    const int before = stops;
+    for (Writer& writer : writers) (void)writer.write();
+    loop->run_once(Milliseconds(0));
+    most = std::max(most, stops - before);
+    return stops >= many;
+  });
+  EXPECT_LE(most, 2) << "one at once, and the next one's turn";
+}
+
 // The call said CUDA_SUCCESS in 5 of 7 plays where those who had left had large kernels (H100).
 TEST_F(ParkedDomain, ItsCulpritIsEndedAlsoWhereAllOthersHaveLeft) {
   Peer first = peer(), second = peer(), watcher = peer();
@@ -336,6 +377,32 @@ TEST_F(ParkedDomain, ItsCulpritHasItsOwnErrorWhereItWasAlone) {
   });
   settle();
   EXPECT_TRUE(lives(rogue));
+}
+
+/// Another process has its descriptor, and goes on.
+TEST_F(ParkedDomain, TheLoopIsNotKeptBusyByWhoWritesIntoADeadOnesPipe) {
+  Peer second = peer();
+  const Process rogue = start(second, "rogue");
+  const os::Fd others(::open(rogue.pipe.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
+  Writer of_client(client_pipe(), idle_dump);
+  of_culprit.emplace(rogue.pipe, culprits_dump);
+  until([&] {
+    const bool is_through = of_culprit->write();
+    return of_client.write() && is_through;
+  });
+  settle();
+  ::kill(rogue.pid, SIGKILL);
+  const std::string more(std::size_t{64} << 10, 'x');
+  int reads = 0;
+  kernel.before_read = [&] {
+    while (reads < 100 && ::write(others.get(), more.data(), more.size()) > 0) {
+    }
+    ++reads;
+  };
+  detectors.callbacks.on_exit(rogue.pid);
+  kernel.before_read = nullptr;
+  EXPECT_GT(reads, 0);
+  EXPECT_LT(reads, 10);
 }
 
 TEST_F(ParkedDomain, WhoseDumpIsTooLongGoesOnWhereSomebodyElseIsNamed) {

@@ -149,6 +149,26 @@ TEST_F(UntrueWords, TheNextAgentBelievesNoMore) {
   EXPECT_EQ(phase_of("llm"), "serving");
 }
 
+TEST_F(UntrueWords, TheDetectorsHearOfNoDomainThatIsAProcesssOwnWord) {
+  Peer process = liar();
+  const watch::Target& target = detectors.targets.at(process.pid());
+  EXPECT_EQ(target.domain, "");
+  EXPECT_EQ(target.domain_by(fault::FaultSource::UvmEvent), "");
+  mps_names("b", process.pid());
+  EXPECT_EQ(target.domain, "b");
+}
+
+TEST_F(UntrueWords, WhatIsMissedOfWhoIsNotThereIsNoDangerToAnybody) {
+  auto llm = pair("llm");
+  Peer process = liar();
+  const watch::Gap gap{.source = fault::FaultSource::UvmEvent, .pid = process.pid(), .text = "dropped"};
+  detectors.callbacks.on_gap(gap);
+  EXPECT_EQ(phase_of("llm"), "serving");
+  mps_names("a", process.pid());
+  detectors.callbacks.on_gap(gap);
+  EXPECT_EQ(phase_of("llm"), "suspecting");
+}
+
 /// The page of a spare says where its process works, and its environment in which domains it may.
 TEST_F(UntrueWords, AProcessWorksInNoDomainOnlyBecauseItsPageSaysSo) {
   PageOfSpare page;
@@ -169,6 +189,180 @@ TEST_F(UntrueWords, AProcessWorksInNoDomainOnlyBecauseItsPageSaysSo) {
   EXPECT_EQ(tenant("llm")["active"]["domain"], "a") << "its word alone";
   mps_names("b", pid);
   until([&] { return tenant("llm")["active"]["domain"] == "b"; });
+}
+
+// --- who was told to run in a domain, and is no client there
+
+class PlacedOnly : public UntrueWords {
+ protected:
+  Process placed(Peer& command, bool in_mode = true) {
+    is_client = false;
+    const Process made = start(command, "rogue", in_mode);
+    is_client = true;
+    return made;
+  }
+};
+
+TEST_F(PlacedOnly, ItsDumpParksNobodyUntilMpsNamesIt) {
+  Peer first = peer(), second = peer();
+  start(first, "llm");
+  const Process rogue = placed(second);
+  domains.asked_for_clients.clear();
+  of_culprit.emplace(rogue.pipe, culprits_dump);
+  settle();
+  EXPECT_THAT(domains.asked_for_clients, Contains("a"));
+  EXPECT_EQ(parking("a")["state"], "ready");
+  EXPECT_EQ(domains.states.count("a"), 0u) << "the domain takes clients";
+  mps_names("a", rogue.pid);
+  EXPECT_EQ(parking("a")["state"], "halted");
+  until([&] {
+    (void)of_culprit->write();
+    return parking("a")["state"] == "held";
+  });
+}
+
+TEST_F(PlacedOnly, ItsDumpIsReadAndDroppedWhereMpsNeverNamesIt) {
+  Peer first = peer(), second = peer();
+  start(first, "llm");
+  const Process rogue = placed(second);
+  Writer of_rogue(rogue.pipe, idle_dump);
+  settle();
+  clock.advance(std::chrono::seconds(7));
+  until([&] { return of_rogue.write(); });
+  EXPECT_EQ(parking("a")["state"], "ready");
+  EXPECT_THAT(detectors.exceptions, IsEmpty());
+}
+
+TEST_F(PlacedOnly, WhatIsNoDumpParksNobodyAlsoWhereItIsAClients) {
+  Peer first = peer(), second = peer();
+  start(first, "llm");
+  const Process rogue = start(second, "rogue");
+  Writer of_rogue(rogue.pipe, std::string(300'000, 'x'));
+  until([&] { return of_rogue.write(); });
+  EXPECT_EQ(parking("a")["state"], "ready");
+  EXPECT_EQ(domains.states.count("a"), 0u);
+  settle();             // its end is seen
+  name_culprit(rogue);  // what it writes next is heard
+}
+
+TEST_F(PlacedOnly, WhoWritesWhatIsNoDumpHasMpsAskedNothing) {
+  opens_gpu = false;
+  Peer command = peer();
+  const Process rogue = placed(command);
+  domains.asked_for_clients.clear();
+  for (int i = 0; i < 3; ++i) {
+    Writer of_rogue(rogue.pipe, std::string(10'000, 'x'));
+    until([&] { return of_rogue.write(); });
+    settle();
+  }
+  EXPECT_THAT(domains.asked_for_clients, IsEmpty());
+}
+
+TEST_F(PlacedOnly, WhoWritesWhatIsNoDumpIsNotWaitedForByOthers) {
+  Peer first = peer(), second = peer();
+  const Process llm = start(first, "llm"), rogue = start(second, "rogue");
+  const os::Fd end = os::RealKernel().open(rogue.pipe, O_WRONLY | O_NONBLOCK).value();
+  const std::string other(4'000, 'x');
+  ASSERT_EQ(::write(end.get(), other.data(), other.size()), static_cast<ssize_t>(other.size()));
+  settle();
+  Writer of_llm(llm.pipe, idle_dump), of_client(client_pipe(), idle_dump);
+  until([&] {
+    (void)of_llm.write();
+    return parking("a")["state"] == "held";
+  });
+}
+
+/// MPS names a client that has ended for a while, and numbers come again.
+TEST_F(PlacedOnly, TheListOfWhoHasEndedSaysNothingOfWhoHasItsNumberNow) {
+  Peer command = peer();
+  const Process llm = start(command, "llm");
+  detectors.callbacks.on_exit(llm.pid);
+  settle();
+  ask(command, abi::Place{"rogue", abi::Role::Active});
+  command.send(abi::Adopt{"rogue", abi::Role::Active, llm.pid});
+  settle();
+  detectors.callbacks.on_gpu_opened(llm.pid);
+  mps_names("a", llm.pid);
+  EXPECT_THAT(not_in_mode(), IsEmpty());
+  domains.callbacks.on_clients("a", {clock.now(), {}});
+  mps_names("a", llm.pid);
+  EXPECT_THAT(not_in_mode(), ElementsAre("rogue-" + std::to_string(llm.pid)));
+}
+
+TEST_F(PlacedOnly, NobodyIsAskedForWhoIsNamedAlreadyWhenItDumps) {
+  Peer command = peer();
+  const Process rogue = start(command, "rogue");
+  domains.asked_for_clients.clear();
+  Writer of_rogue(rogue.pipe, idle_dump);
+  settle();
+  EXPECT_EQ(parking("a")["state"], "halted");
+  EXPECT_THAT(domains.asked_for_clients, IsEmpty());
+}
+
+TEST_F(PlacedOnly, MpsIsAskedAgainUntilItNamesWhoHasComeToTheGpu) {
+  Peer command = peer();
+  const Process rogue = placed(command);
+  domains.asked_for_clients.clear();
+  until([&] { return std::ranges::count(domains.asked_for_clients, "a") > 1; });
+  mps_names("a", rogue.pid);
+  domains.asked_for_clients.clear();
+  const Process other = placed(command);  // so that there is something to wait for
+  (void)other;
+  until([&] { return std::ranges::count(domains.asked_for_clients, "a") > 1; });
+}
+
+TEST_F(PlacedOnly, ADumpThatSaysNothingLetsNobodyLeave) {
+  auto neighbour = pair("neighbour");
+  Peer command = peer();
+  const Process rogue = start(command, "rogue");
+  std::string header_alone = culprits_dump;
+  std::fill(header_alone.begin() + 64, header_alone.end(), '\0');
+  Writer of_rogue(rogue.pipe, header_alone);
+  until([&] {
+    (void)of_rogue.write();
+    return parking("a")["state"] == "halted";
+  });
+  neighbour.active.end(kernel);  // nobody else is waited for
+  detectors.callbacks.on_exit(neighbour.active.pid());
+  until([&] { return of_rogue.write(); });
+  settle();
+  EXPECT_EQ(parking("a")["state"], "halted");
+}
+
+TEST_F(PlacedOnly, ItPreventsNothingWithAnothersPipe) {
+  Peer first = peer(), second = peer("", {});
+  const Process llm = start(first, "llm");
+  const Peer rogue = peer("", park::mode_environment(llm.pipe));
+  ask(second, abi::Place{"rogue", abi::Role::Active});
+  second.send(abi::Adopt{"rogue", abi::Role::Active, rogue.pid()});
+  settle();
+  detectors.callbacks.on_gpu_opened(rogue.pid());
+  settle();
+  EXPECT_THAT(parking("a")["prevented_by"], IsEmpty());
+  EXPECT_THAT(not_in_mode(), IsEmpty());
+  mps_names("a", rogue.pid());
+  EXPECT_THAT(parking("a")["prevented_by"], ElementsAre("rogue-" + std::to_string(rogue.pid())));
+}
+
+// Who is named for a fault by the driver is on the GPU, whether or not MPS was asked already.
+TEST_F(PlacedOnly, AFaultThatTheDriverTellsOfItCounts) {
+  auto llm = pair("llm");
+  Peer command = peer();
+  const Process rogue = placed(command, false);
+  fatal_event(rogue.pid);
+  EXPECT_NE(phase_of("llm"), "serving");
+}
+
+TEST_F(PlacedOnly, ItsEndIsNoDangerToAnybody) {
+  auto llm = pair("llm");
+  Peer command = peer();
+  const Process rogue = placed(command, false);
+  ASSERT_TRUE(kernel.send_signal(kernel.pidfd_open(rogue.pid).value(), SIGKILL));
+  while (!kernel.try_wait(rogue.pid).value()) {
+  }
+  detectors.callbacks.on_exit(rogue.pid);
+  settle();
+  EXPECT_EQ(phase_of("llm"), "serving");
 }
 
 // --- pipes of core dumps: whose they are is no name's to say, and each goes with who it is for

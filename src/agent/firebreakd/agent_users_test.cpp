@@ -121,6 +121,26 @@ TEST_F(Users, AnObserverSeesAllTenantsAndDoesNothing) {
   EXPECT_EQ(victims(), before);
 }
 
+// The number of a process that has ended is another's by now: who started the first speaks for it no more.
+TEST_F(Users, WhoStartedAProcessSpeaksForNoOtherOfThatNumber) {
+  Peer command = user_peer(mallory);
+  ask(command, abi::Place{"mine", abi::Role::Active});
+  const pid_t child = child_of(command);
+  ask(command, abi::Adopt{"mine", abi::Role::Active, child});
+  detectors.callbacks.on_exit(child);
+  settle();
+  command.send(abi::Output{child, "its last line"});
+  settle();
+  EXPECT_EQ(detectors.output[child], "its last line");
+  const std::string stat = os::proc_folder(child) + "/stat";
+  const std::string now = kernel.read_file(stat).value();
+  const std::string since(os::start_time(now));
+  kernel.files[stat] = std::string(now).replace(now.rfind(since), since.size(), since + "1");
+  command.send(abi::Output{child, ", of another"});
+  settle();
+  EXPECT_EQ(detectors.output[child], "its last line");
+}
+
 TEST_F(Users, OneRunsTenantsOfItsOwn) {
   Peer command = user_peer(mallory);
   const auto placed = std::get<abi::Placed>(ask(command, abi::Place{"mine", abi::Role::Active}));

@@ -122,6 +122,8 @@ Status GpuDetectors::follow(const watch::Target& target) {
   return followed;
 }
 
+void GpuDetectors::place(pid_t pid, const std::string& domain) { watcher_->place(pid, domain); }
+
 Status GpuDetectors::follow_progress(pid_t pid, watch::ReadProgress read) {
   return watcher_->follow_progress(pid, std::move(read));
 }

@@ -39,6 +39,7 @@ class GpuDetectors final : public Detectors {
   std::vector<std::string> start(Callbacks callbacks) override;
   std::vector<std::string> not_heard() const override;
   Status follow(const watch::Target& target) override;
+  void place(pid_t pid, const std::string& domain) override;
   Status follow_progress(pid_t pid, watch::ReadProgress read) override;
   void look_again(pid_t pid) override;
   void note_clients(const std::string& domain, const mps::ClientList& clients) override;

@@ -57,7 +57,8 @@ Status Joins::take_on(const Connection& connection, const abi::Adopt& request,
   const auto is_still_it = [&] {
     return is_for(connection, pid) && (start_time.empty() || may_be_there(at_.kernel, pid, start_time));
   };
-  if (auto followed = at_.follower.follow(pid, request.tenant, domain, placement.known_in, is_still_it);
+  if (auto followed =
+          at_.follower.follow(pid, request.tenant, domain, {.expected = placement.expected_in}, is_still_it);
       !followed) {
     at_.memory.forget_if_empty(request.tenant);
     at_.follower.remove_pipes(placement.pipes);
@@ -110,7 +111,7 @@ Status Joins::adopt(Connection& connection, const abi::Adopt& request) {
   const bool may_say = !is_itself || (!at_.follower.is_ours(pid) &&
                                       at_.placements.was_told(connection.id(), request.tenant, request.role));
   if (auto adopted = take_on(connection, request); !adopted) return adopted;
-  connection.has_adopted(pid);
+  connection.has_adopted(pid, start_time_of(at_.kernel, pid));
   Process* process = at_.processes.living(pid);
   if (process != nullptr) process->adopter = connection.id();
   if (process == nullptr || !may_say || request.strays == abi::StrayPolicy::Default) return {};

@@ -80,8 +80,8 @@ std::vector<pid_t> Restart::restore_members(Tenant& tenant, const KeptTenant& ke
       return may_be_there(at_.kernel, its->pid, its->start_time);
     };
     const auto before = std::ranges::find(kept.processes, its->pid, &KeptProcess::pid);
-    const auto known_in = before == kept.processes.end() ? std::set<std::string>() : before->known_in;
-    if (!is_known || !at_.follower.follow(its->pid, tenant.name(), its->domain, known_in, is_still_it)) {
+    const auto where = before == kept.processes.end() ? Whereabouts() : before->where;
+    if (!is_known || !at_.follower.follow(its->pid, tenant.name(), its->domain, where, is_still_it)) {
       gone.push_back(its->pid);
     } else if (!its->image.empty()) {  // the process had joined
       at_.processes.living(its->pid)->become(ProcessState::Running);

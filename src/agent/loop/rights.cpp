@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
+#include <system_error>
+
 #include "ground/base/overloaded.h"
 
 namespace firebreak::agent {
@@ -74,6 +77,17 @@ Row row_of(const abi::Message& request) {
                     request);
 }
 
+/// "uid1000.llm" is user 1000's, also while nobody has it.
+std::optional<uid_t> user_in_name(std::string_view tenant) {
+  constexpr std::string_view begin = "uid";
+  if (!tenant.starts_with(begin)) return std::nullopt;
+  const std::string_view rest = tenant.substr(begin.size());
+  uid_t user = 0;
+  const auto read = std::from_chars(rest.data(), rest.data() + rest.size(), user);
+  const bool is_number = read.ec == std::errc() && read.ptr != rest.data() + rest.size() && *read.ptr == '.';
+  return is_number ? std::optional(user) : std::nullopt;
+}
+
 }  // namespace
 
 Need need_of(const abi::Message& request) { return row_of(request).need; }
@@ -91,6 +105,11 @@ Status may_ask(const Asking& who, const abi::Message& request, const std::option
     return fail(ErrorCode::PermissionDenied, "that is for an operator to ask", "use the operators' socket");
   if (!row.tenant.empty() && !who.bound.empty() && row.tenant != who.bound) {
     return fail(ErrorCode::PermissionDenied, fmt::format("this connection is tenant '{}' alone", who.bound));
+  }
+  const std::optional<uid_t> named = user_in_name(row.tenant);
+  if (named && *named != who.user) {
+    return fail(ErrorCode::PermissionDenied,
+                fmt::format("names of tenants that begin with 'uid{}.' are that user's", *named));
   }
   if (row.need == Need::Owner && owner && *owner != who.user) {
     return fail(ErrorCode::PermissionDenied, fmt::format("tenant '{}' is another user's", row.tenant));

@@ -98,6 +98,19 @@ TEST(Rights, AConnectionIsOfOneTenant) {
   EXPECT_THAT(other.error().message, HasSubstr("tenant 'llm' alone"));
 }
 
+/// Nobody else takes it before its user comes, or between two of its programs.
+TEST(Rights, ANameOfAUsersIsThatUsersAlone) {
+  for (const char* name : {"uid1001.llm", "uid1001.", "uid1001.2.5"}) {
+    EXPECT_FALSE(may(alice_who, abi::Join{name, abi::Role::Active}, {})) << name;
+    EXPECT_FALSE(may(alice_who, abi::Place{name, abi::Role::Active}, {})) << name;
+    EXPECT_TRUE(may({Entrance::Tenants, bob}, abi::Place{name, abi::Role::Active}, {})) << name;
+    EXPECT_TRUE(may(operator_who, abi::EndTenant{name}, bob)) << name;
+  }
+  for (const char* name :
+       {"uid", "uid1001", "uid1001llm", "uid.llm", "uid-1.llm", "uid4294968297.llm", "1001.llm"})
+    EXPECT_TRUE(may(alice_who, abi::Place{name, abi::Role::Active}, {})) << name;
+}
+
 TEST(Rights, WhatIsNobodysIsForOperatorsToSee) {
   EXPECT_TRUE(may_see(operator_who, std::nullopt));
   EXPECT_FALSE(may_see(alice_who, std::nullopt));

@@ -34,6 +34,17 @@ std::string_view text_of(const os::Message& message) {
 
 }  // namespace
 
+void Connection::has_adopted(pid_t pid, std::string start_time) {
+  std::erase_if(adopted_, [pid](const auto& each) { return each.first == pid; });
+  if (adopted_.size() == most_adopted) adopted_.pop_front();
+  adopted_.emplace_back(pid, std::move(start_time));
+}
+
+bool Connection::adopted(pid_t pid, std::string_view start_time) const {
+  const auto found = std::ranges::find_if(adopted_, [pid](const auto& each) { return each.first == pid; });
+  return found != adopted_.end() && (start_time.empty() || found->second == start_time);
+}
+
 bool Connection::has_its_peer(os::Kernel& kernel) const {
   if (entrance_ == Entrance::Operators) return true;
   const int number = process_.get();

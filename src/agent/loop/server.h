@@ -9,7 +9,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -65,9 +64,10 @@ class Connection {
   /// may have the connection after it, its number may be another's, and it may have become a program of
   /// another user's.
   bool has_its_peer(os::Kernel& kernel) const;
-  /// A process that was started by this peer: what it writes is passed on by it.
-  void has_adopted(pid_t pid) { adopted_.insert(pid); }
-  bool adopted(pid_t pid) const { return adopted_.contains(pid); }
+  /// A process that was started by this peer: what it writes is passed on by it. Of so many, the last ones.
+  void has_adopted(pid_t pid, std::string start_time);
+  /// `start_time`: of who has the number now; empty: nobody, and what it wrote before its end may still come.
+  bool adopted(pid_t pid, std::string_view start_time) const;
   /// Returns the asker of the request that is being handled.
   Asker asker() const { return {id_, number_}; }
   /// True when its requests carry numbers, as those of programs do that know this agent's ways.
@@ -83,12 +83,13 @@ class Connection {
   friend class Server;
   /// Answers with a descriptor that a tenants' connection may leave unread; libfirebreak asks one at a time.
   static constexpr std::size_t tenants_descriptors_max = 4;
+  static constexpr std::size_t most_adopted = 64;
 
   Server& server_;
   std::uint64_t id_;
   Entrance entrance_;
   std::string tenant_;
-  std::set<pid_t> adopted_;
+  std::deque<std::pair<pid_t, std::string>> adopted_;  ///< with their start times
   os::Socket socket_;
   os::Fd process_;  ///< the peer's; none: it was gone already
   os::PeerCredentials peer_;

@@ -63,6 +63,8 @@ class Detectors {
   virtual std::vector<std::string> not_heard() const = 0;
   /// Reports this process's end from now on, and its faults where its memory manager tells them.
   virtual Status follow(const watch::Target& target) = 0;
+  /// A followed process is known to be in that domain.
+  virtual void place(pid_t pid, const std::string& domain) = 0;
   /// Watches from now on whether a followed process's work goes on. A hang is said, and nothing is decided by
   /// it.
   virtual Status follow_progress(pid_t pid, watch::ReadProgress read) = 0;

@@ -25,18 +25,21 @@ std::string one_word(std::string text) {
 }  // namespace
 
 Status Follower::follow(pid_t pid, const std::string& tenant, const std::string& domain,
-                        const std::set<std::string>& known_in, const IsStillIt& is_still_it) {
+                        const Whereabouts& where, const IsStillIt& is_still_it) {
   at_.settle_end(pid);
   // First: what it has already, a guard, is told of at once.
   const auto added = at_.processes.add(at_.kernel, pid, tenant, domain);
   if (!added) return propagate(added);
-  for (const std::string& each : known_in) (*added)->know_in(each);
+  (*added)->be_in(where);
   if (is_still_it && !is_still_it()) {
     at_.processes.take_living(pid);
     return fail(ErrorCode::NotFound, fmt::format("process {} is another one by now", pid));
   }
   const auto named = tenant.empty() ? std::nullopt : std::optional(tenant);
-  if (auto followed = at_.detectors.follow({pid, 0, domain, named}); !followed) {
+  watch::Target target{pid, std::nullopt, (*added)->known_domain(), named};
+  target.said = domain;
+  target.is_told = where.expected.contains(domain);
+  if (auto followed = at_.detectors.follow(target); !followed) {
     at_.processes.take_living(pid);
     return followed;
   }
@@ -65,9 +68,13 @@ bool Follower::on_clients(const std::string& domain, const mps::ClientList& answ
   std::erase_if(not_followed_, [&](const auto& each) {
     return each.second == domain && std::ranges::count(clients.pids, each.first) == 0;
   });
+  std::erase_if(gone_, [&](const auto& each) {
+    return each.first == domain && std::ranges::count(clients.pids, each.second) == 0;
+  });
   bool has_learnt = false;
   // First: who is named for a fault depends on who is watched.
   for (const pid_t pid : clients.pids) {
+    if (gone_.contains({domain, pid})) continue;
     const bool is_known = at_.processes.knows(pid) || not_followed_.contains(pid);
     if (!is_known) meet_stranger(domain, pid);
     Process* const process = at_.processes.living(pid);
@@ -77,10 +84,15 @@ bool Follower::on_clients(const std::string& domain, const mps::ClientList& answ
   return has_learnt;
 }
 
+void Follower::on_exit(const Process& process) {
+  for (const std::string& domain : process.whereabouts().known) gone_.emplace(domain, process.pid());
+}
+
 /// MPS says where it is, whatever it has said itself.
 bool Follower::learn(Process& process, const std::string& domain) {
   if (process.is_known_in(domain)) return false;
-  const bool was_nowhere = process.known_domain().empty();
+  // A spare may be there before its process's own client is.
+  const bool was_nowhere = process.known_domain().empty() && !process.is_expected_in(domain);
   process.know_in(domain);
   Tenant* const tenant = at_.tenants.find(process.tenant());
   if (was_nowhere) process.move_to(domain);
@@ -88,6 +100,7 @@ bool Follower::learn(Process& process, const std::string& domain) {
        {tenant == nullptr ? nullptr : &tenant->active, tenant == nullptr ? nullptr : &tenant->standby}) {
     if (was_nowhere && member != nullptr && member->pid == process.pid()) member->domain = domain;
   }
+  if (!process.known_domain().empty()) at_.detectors.place(process.pid(), process.known_domain());
   at_.parking.on_known(process.pid(), domain);
   return true;
 }
@@ -100,7 +113,7 @@ void Follower::meet_stranger(const std::string& domain, pid_t pid) {
   event.pid = pid;
   event.text = fmt::format("{} of user {} is a client of domain {}: {}", stranger.name, stranger.user, domain,
                            stranger.came);
-  const Status followed = follow(pid, "", domain, {domain});
+  const Status followed = follow(pid, "", domain, {.known = {domain}});
   if (followed) {
     Process& process = *at_.processes.living(pid);
     process.stranger = std::move(stranger);

@@ -43,14 +43,16 @@ class Follower {
   /// Says whether a number is still that of the process that is meant. Asked once that is open, so that the
   /// number means no other one from then on.
   using IsStillIt = std::function<bool()>;
-  /// `tenant`: empty for a stranger. `known_in`: Process::known_in(). NotFound: there is no such process, or
-  /// another one has the number.
-  Status follow(pid_t pid, const std::string& tenant, const std::string& domain,
-                const std::set<std::string>& known_in, const IsStillIt& is_still_it = nullptr);
+  /// `tenant`: empty for a stranger. `where`: by more than its own word. NotFound: there is no such process,
+  /// or another one has the number.
+  Status follow(pid_t pid, const std::string& tenant, const std::string& domain, const Whereabouts& where,
+                const IsStillIt& is_still_it = nullptr);
   /// Its active's heartbeats, where it has any: without them a long step cannot be told from a hang.
   void follow_progress(const Tenant& tenant);
   /// All clients of a domain, as MPS names them. Whether anything has come to be known by it.
   bool on_clients(const std::string& domain, const mps::ClientList& clients);
+  /// It has ended. MPS may name its number for a while, which another process may have by then.
+  void on_exit(const Process& process);
   /// Pipes of its core dumps, which go with it.
   void give_pipes(pid_t pid, std::vector<std::string> paths) {
     at_.parking.give_pipes(pid, std::move(paths));
@@ -65,7 +67,9 @@ class Follower {
   Stranger describe_stranger(pid_t pid) const;
 
   Knows at_;
-  std::map<pid_t, std::string> not_followed_;  ///< strangers that were told and are gone; their domains
+  std::set<std::pair<std::string, pid_t>> gone_;  ///< domains and clients that have ended, until MPS names
+                                                  ///< them there no more
+  std::map<pid_t, std::string> not_followed_;     ///< strangers that were told and are gone; their domains
 };
 
 }  // namespace firebreak::agent

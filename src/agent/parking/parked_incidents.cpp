@@ -8,7 +8,7 @@
 
 #include <algorithm>
 #include <ctime>
-#include <string_view>
+#include <utility>
 
 #include "agent/parking/park/core_dump_file.h"
 #include "ground/os/processes.h"
@@ -18,6 +18,8 @@ namespace {
 
 /// Limit of one dump on the disk.
 constexpr std::size_t dump_bytes_max = std::size_t{128} << 20;
+/// It is written in some ms.
+constexpr std::size_t piece_bytes = std::size_t{4} << 20;
 
 }  // namespace
 
@@ -63,21 +65,51 @@ void ParkedIncidents::name(const std::string& domain, pid_t pid, const std::stri
 }
 
 void ParkedIncidents::keep_dump(const std::string& domain, pid_t pid, const std::string& name,
-                                std::span<const std::byte> dump, bool is_cut) {
+                                park::BudgetedBytes dump, bool is_cut) {
   Incident* incident = incident_of(domain);
   // The exception is new in a domain that was not parked.
   const bool is_new = incident == nullptr || (incident->is_over && !incident->clients.contains(pid));
   if (is_new) begin(domain, {{pid, name}});
   incident = incident_of(domain);
   Culprit& culprit = culprit_of(*incident, domain, pid, name);
-  if (const auto exception = park::own_exception_in(dump); exception && *exception)
+  if (const auto exception = park::own_exception_in(dump.all()); exception && *exception)
     culprit.evidence.exception = **exception;
-  const auto kept = dump.first(std::min(dump.size(), dump_bytes_max));
-  culprit.evidence.dump_bytes = kept.size();
-  culprit.evidence.is_cut = is_cut || kept.size() < dump.size();
+  culprit.evidence.dump_bytes = std::min(dump.all().size(), dump_bytes_max);
+  culprit.evidence.is_cut = is_cut || culprit.evidence.dump_bytes < dump.all().size();
   incident->timeline.push_back(
       {to_ms(clock_.now() - incident->since), "the core dump of " + name + " is complete"});
-  write(*incident, culprit, kept);
+  write(*incident, culprit);
+  write_dump(culprit, std::move(dump));
+}
+
+void ParkedIncidents::write_dump(const Culprit& culprit, park::BudgetedBytes bytes) {
+  auto file = folder_.begin_dump(culprit.evidence.id, culprit.user);
+  if (!file)
+    return spdlog::warn("the core dump of process {} is not kept in {}: {}", culprit.evidence.pid, path_,
+                        to_string(file.error()));
+  dumps_.push_back({culprit.evidence.id, culprit.evidence.pid, std::move(*file), std::move(bytes),
+                    culprit.evidence.dump_bytes});
+  if (dumps_.size() == 1) write_piece();
+}
+
+void ParkedIncidents::write_piece() {
+  Dump& dump = dumps_.front();
+  const auto bytes = dump.bytes.all().subspan(dump.written_bytes, std::min(dump.left_bytes, piece_bytes));
+  Status written = dump.file.write({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  dump.written_bytes += bytes.size();
+  dump.left_bytes -= bytes.size();
+  const bool is_over = !written || dump.left_bytes == 0;
+  if (is_over && written) written = dump.file.finish();
+  if (is_over && written) {
+    spdlog::info("the core dump of process {} is {}/{}.cudacore", dump.pid, path_, dump.id);
+    folder_.make_room(dump.id);
+  } else if (is_over) {
+    spdlog::warn("the core dump of process {} is not kept in {}: {}", dump.pid, path_,
+                 to_string(written.error()));
+  }
+  if (is_over) dumps_.pop_front();
+  next_piece_.cancel();
+  if (!dumps_.empty()) next_piece_ = loop_.after_or_now(Nanoseconds(0), [this] { write_piece(); });
 }
 
 void ParkedIncidents::end(const std::string& domain) {
@@ -116,14 +148,11 @@ ParkedIncidents::Culprit& ParkedIncidents::culprit_of(Incident& incident, const 
   return culprit;
 }
 
-void ParkedIncidents::write(Incident& incident, Culprit& culprit,
-                            std::optional<std::span<const std::byte>> dump) {
+void ParkedIncidents::write(Incident& incident, Culprit& culprit) {
   park::Evidence& evidence = culprit.evidence;
   evidence.timeline = incident.timeline;
-  const Status kept =
-      dump ? folder_.keep(evidence, culprit.user, *dump) : folder_.keep(evidence, culprit.user);
-  if (!kept) return spdlog::warn("{} is not kept in {}: {}", evidence.id, path_, to_string(kept.error()));
-  if (dump) spdlog::info("the core dump of process {} is {}/{}.cudacore", evidence.pid, path_, evidence.id);
+  if (const Status kept = folder_.keep(evidence, culprit.user); !kept)
+    spdlog::warn("{} is not kept in {}: {}", evidence.id, path_, to_string(kept.error()));
 }
 
 void ParkedIncidents::write_all(Incident& incident) {

@@ -4,7 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <memory>
 #include <optional>
+#include <utility>
 
 #include "ground/os/file.h"
 #include "ground/os/real_kernel.h"
@@ -29,9 +32,9 @@ class ParkedIncidentsTest : public testing::Test {
     ASSERT_TRUE(made) << to_string(made.error());
     directory_.emplace(std::move(*made));
     path_ = directory_->path();
-    incidents_.emplace(kernel_, clock_, path_, [this](const std::string& domain, const std::string& id) {
-      reports_.push_back(domain + " " + id);
-    });
+    incidents_.emplace(
+        *loop_, kernel_, clock_, path_,
+        [this](const std::string& domain, const std::string& id) { reports_.push_back(domain + " " + id); });
   }
   park::Evidence only() const {
     const auto ids = park::evidence_ids(path_);
@@ -47,11 +50,22 @@ class ParkedIncidentsTest : public testing::Test {
     exception.type = "CUDBG_EXCEPTION_WARP_MISALIGNED_ADDRESS";
     incidents_->name("a", culprit, "rogue-1", exception);
   }
-  void keep_dump() {
-    incidents_->keep_dump("a", culprit, "rogue-1", std::as_bytes(std::span(culprits_dump)), false);
+  void keep_dump() { keep(culprits_dump); }
+  void keep(const std::string& dump) {
+    park::BudgetedBytes bytes(std::make_shared<park::DumpBudget>(), park::DumpPipe::bytes_max);
+    bytes.add(std::as_bytes(std::span(dump)));
+    incidents_->keep_dump("a", culprit, "rogue-1", std::move(bytes), false);
+  }
+  /// Of those that nobody can read yet.
+  std::uintmax_t unfinished_bytes() const {
+    for (const auto& each : std::filesystem::directory_iterator(path_)) {
+      if (each.path().filename().string().starts_with(".")) return each.file_size();
+    }
+    return 0;
   }
 
   const pid_t culprit = os::own_pid();
+  std::unique_ptr<os::EventLoop> loop_ = std::move(os::EventLoop::create().value());
   os::RealKernel kernel_;
   FakeClock clock_;
   std::optional<os::TemporaryDirectory> directory_;
@@ -88,6 +102,41 @@ TEST_F(ParkedIncidentsTest, ItsDumpSaysMoreAndIsKept) {
   EXPECT_EQ(read.exception.program_counter, 0x7f00dead0050U);
   EXPECT_EQ(read.dump_bytes, culprits_dump.size());
   EXPECT_EQ(kernel_.read_file(park::dump_path_of(path_, read.id)).value(), culprits_dump);
+}
+
+/// Somebody else waits for the loop meanwhile.
+TEST_F(ParkedIncidentsTest, OfALongDumpAPieceIsWrittenInATurn) {
+  constexpr std::uintmax_t most_bytes = std::uintmax_t{4} << 20;
+  const std::string dump =
+      park::test::dump_of({park::test::sms(6),
+                           park::test::warps(2, false),
+                           park::test::lanes(6),
+                           {".cudbg.relfimg.dev0", 7, 0, std::string((std::size_t{13} << 20) + 1, 'x')}});
+  name();
+  keep(dump);
+  EXPECT_EQ(park::dump_path_of(path_, only().id), "");
+  std::uintmax_t before = 0;
+  int turns = 0;
+  for (; park::dump_path_of(path_, only().id).empty() && turns < 100; ++turns) {
+    const std::uintmax_t now = unfinished_bytes();
+    EXPECT_LE(now - before, most_bytes);
+    before = now;
+    loop_->run_once(Milliseconds(1'000));
+  }
+  EXPECT_EQ(turns, 3);
+  EXPECT_EQ(kernel_.read_file(park::dump_path_of(path_, only().id)).value(), dump);
+  EXPECT_EQ(unfinished_bytes(), 0u);
+}
+
+TEST_F(ParkedIncidentsTest, OfADumpThatIsNotFinishedNothingStays) {
+  name();
+  keep(park::test::dump_of({park::test::sms(6),
+                            park::test::warps(2, false),
+                            park::test::lanes(6),
+                            {".cudbg.relfimg.dev0", 7, 0, std::string(std::size_t{5} << 20, 'x')}}));
+  EXPECT_NE(unfinished_bytes(), 0u);
+  incidents_.reset();
+  EXPECT_EQ(unfinished_bytes(), 0u);
 }
 
 TEST_F(ParkedIncidentsTest, WhatBecameOfTheOthersIsSaidInTheWordsOfTheFaultsAccount) {

@@ -2,7 +2,6 @@
 #include "agent/parking/parking.h"
 
 #include <fmt/format.h>
-#include <signal.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -20,6 +19,9 @@ namespace firebreak::agent {
 namespace {
 
 constexpr Milliseconds between_client_looks{500};
+/// With every look at the clients: MPS lists one some 100 ms after it has opened the GPU, or much later where
+/// its program takes its time. Later it is listed with everybody else.
+constexpr int most_questions = 20;
 constexpr Milliseconds between_leaving_looks{5};
 /// A client's driver puts its code together before its dump begins: 99 ms after the first with 16 MB of it
 /// (PyTorch's small layers), 510 to 650 ms with 91 MB (training). Who is read before the others have begun
@@ -40,13 +42,10 @@ constexpr Milliseconds begin_limit_of_beginners{300};
 constexpr Milliseconds name_limit{6'000};
 /// The reset was seen to take up to 4 s (H100).
 constexpr Milliseconds fall_limit{6'000};
-constexpr Milliseconds culprit_grace{2'000};
 /// Blocks of the others that share the halted multiprocessor stand still until the GPU takes turns between
 /// domains (H100). So many turns, in such distances.
 constexpr Milliseconds between_turns{25};
 constexpr int turns_max = 16;
-/// A culprit that stands still writes the rest of its dump within that.
-constexpr Milliseconds dump_limit{1'000};
 /// Whether a process goes on in its dump is looked at again and again, less and less often.
 constexpr Milliseconds first_between_looks_ahead{1};
 constexpr Milliseconds longest_between_looks_ahead{32};
@@ -128,7 +127,20 @@ void Parking::mark(const std::string& domain) {
 // --- the parking client of a domain
 // ---------------------------------------------------------------------------------------------------
 
+/// MPS is asked as soon as somebody can be a client, so that nobody has to wait for its answer who dumps.
+void Parking::ask_for_the_unconfirmed() {
+  std::set<std::string> domains;
+  for (auto& [who, dumper] : dumpers_) {
+    const bool has_come = dumper.has_gpu && (!dumper.has_spare || at_.spares.is_in(who.first, who.second));
+    if (!has_come || is_known_in(who.first, who.second) || dumper.asked >= most_questions) continue;
+    ++dumper.asked;
+    domains.insert(who.second);
+  }
+  for (const std::string& domain : domains) at_.domains.look_for_clients(domain);
+}
+
 void Parking::look_after_clients() {
+  ask_for_the_unconfirmed();
   look_at_the_doubtful();
   for (const mps::DomainReport& report : at_.domains.reports()) {
     Place& place = places_[report.name];
@@ -207,7 +219,7 @@ void Parking::read_rest_of_client(const std::string& domain) {
 
 void Parking::follow(pid_t pid, const std::string& domain) {
   if (!is_on()) return empty_pipes_of(pid);
-  if (!places_.contains(domain) || !is_known_in(pid, domain)) return;
+  if (!places_.contains(domain) || !may_be_in(pid, domain)) return;
   Dumper& dumper = dumpers_[{pid, domain}] = Dumper{};
   dumper.since = at_.clock.now();
   dumper.has_gpu = with_gpu_.contains(pid);
@@ -216,7 +228,12 @@ void Parking::follow(pid_t pid, const std::string& domain) {
 }
 
 void Parking::on_known(pid_t pid, const std::string& domain) {
-  if (is_on() && !dumpers_.contains({pid, domain})) follow(pid, domain);
+  if (!is_on()) return;
+  const InDomain who{pid, domain};
+  const auto its = dumpers_.find(who);
+  if (its == dumpers_.end()) return follow(pid, domain);
+  if (its->second.is_out) look_at(who, its->second, true);  // what it says of itself counts from now on
+  if (its->second.dump == Dump::Unheeded) heed_dump(who, its->second);
 }
 
 bool Parking::is_known_in(pid_t pid, const std::string& domain) const {
@@ -231,6 +248,11 @@ void Parking::on_gpu_opened(pid_t pid) {
     if (who.first == pid && !std::exchange(dumper.has_gpu, true)) dumper.has_fallen = false;
     if (who.first == pid && dumper.is_in_doubt) look_at(who, dumper, true);
   }
+}
+
+bool Parking::may_be_in(pid_t pid, const std::string& domain) const {
+  const Process* const process = at_.processes.living(pid);
+  return process != nullptr && process->may_be_in(domain);
 }
 
 /// Its domain has fallen. What it has still to write is read, and it stands in nobody's way.
@@ -254,20 +276,29 @@ void Parking::await_next_dump(const InDomain& who, Dumper& dumper) {
   dumper.looking_ahead.cancel();
   dumper.between_looks = {};
   dumper.judged_bytes = 0;
+  dumper.was_readable = false;
+  dumper.turn = Turn::None;
   dumper.dump = Dump::NotBegun;
   dumper.is_named = dumper.has_outlived = dumper.has_fallen = false;
   open_pipe(who, dumper);
 }
 
 bool Parking::is_there(const InDomain& who, const Dumper& dumper) const {
-  if (dumper.path.empty() || dumper.has_fallen) return false;
+  // Nobody waits for the dump of who writes something else.
+  const bool is_out = dumper.path.empty() || dumper.has_fallen || dumper.dump == Dump::Dropped;
+  if (is_out || !is_known_in(who.first, who.second)) return false;
   return !dumper.has_spare || dumper.has_begun() || at_.spares.is_in(who.first, who.second);
+}
+
+bool Parking::is_client(const InDomain& who, const Dumper& dumper) const {
+  const bool does_not_dump = dumper.path.empty() || dumper.dump == Dump::Dropped;
+  return is_known_in(who.first, who.second) && (does_not_dump || is_there(who, dumper));
 }
 
 /// Returns the clients without the parking client.
 std::size_t Parking::clients_of(const std::string& domain) const {
   return static_cast<std::size_t>(std::ranges::count_if(dumpers_, [&](const auto& each) {
-    return each.first.second == domain && (each.second.path.empty() || is_there(each.first, each.second));
+    return each.first.second == domain && is_client(each.first, each.second);
   }));
 }
 
@@ -276,16 +307,20 @@ bool Parking::has_culprit(const std::string& domain) const {
   return place != places_.end() && !place->second.state.culprits.empty();
 }
 
-/// Its process has ended, perhaps before we have read what it wrote last.
+/// Its process has ended, perhaps before we have read what it wrote last. That is no more than a pipe holds;
+/// another process may go on writing into it.
 void Parking::read_what_is_left(const InDomain& who) {
+  constexpr int reads = 2;  // of as much as a pipe holds
   std::size_t before = 0;
-  do {
+  for (int i = 0; i < reads; ++i) {
     before = dumpers_.at(who).pipe->came_bytes();
     read_dump(who);
-  } while (dumpers_.at(who).dump == Dump::LetOut && dumpers_.at(who).pipe->came_bytes() > before);
+    if (dumpers_.at(who).dump != Dump::LetOut || dumpers_.at(who).pipe->came_bytes() == before) return;
+  }
 }
 
 void Parking::on_exit(pid_t pid) {
+  turns_.settle(pid);
   with_gpu_.erase(pid);
   if (const auto its = pipes_of_.extract(pid)) remove_pipes(its.mapped());
   std::erase_if(emptied_, [pid](const auto& each) { return each.second.pid == pid; });
@@ -331,12 +366,54 @@ std::string Parking::domain_of_client(pid_t pid) const {
 /// holds for those who could leave at once, too: in 3 of 6 faults the others stood still for 4 s then (H100).
 void Parking::on_dump(const InDomain& of) {
   const InDomain who = of;  // the watch that calls us goes
-  const std::string& domain = who.second;
   Dumper& dumper = dumpers_.at(who);
   dumper.watch.cancel();
+  dumper.dump = Dump::Unheeded;
+  dumper.began_at = at_.clock.now();
+  dumper.is_asked = false;
+  heed_dump(who, dumper);
+}
+
+/// Anybody may write anything into its own pipe. It is a word about others once it is a dump of who is their
+/// neighbour by MPS's word.
+void Parking::heed_dump(const InDomain& who, Dumper& dumper) {
+  dumper.looking_ahead.cancel();
+  const park::DumpPipe::Beginning beginning = dumper.pipe->beginning();
+  const bool is_dump = beginning == park::DumpPipe::Beginning::Dump;
+  if (is_dump && is_known_in(who.first, who.second)) return take_dump(who, dumper);
+  // Once for each: whoever writes something else has MPS asked nothing.
+  if (is_dump && !std::exchange(dumper.is_asked, true)) at_.domains.look_for_clients(who.second);
+  const bool is_too_late = at_.clock.now() - dumper.began_at >= unknown_dump_limit;
+  if (beginning == park::DumpPipe::Beginning::Other || is_too_late) return drop_dump(who, dumper);
+  dumper.looking_ahead = at_.loop.after_or_now(longest_between_looks_ahead, [this, who] {
+    const InDomain its = who;  // the watch that calls us goes
+    if (dumpers_.contains(its) && dumpers_.at(its).dump == Dump::Unheeded) heed_dump(its, dumpers_.at(its));
+  });
+}
+
+void Parking::drop_dump(const InDomain& who, Dumper& dumper) {
+  dumper.dump = Dump::Dropped;
+  spdlog::warn("what {} writes into its pipe is dropped: it is no core dump of a client of domain {}",
+               name_of(who.first), who.second);
+  dumper.pipe->let_end();
+  auto watch = at_.loop.watch_readable(dumper.pipe->fd(), [this, who] { read_dropped(who); });
+  if (watch) dumper.watch = std::move(*watch);
+  look_whether_all_began(who.second);  // nobody waits for it any more
+  look_whether_all_dumped(who.second);
+}
+
+void Parking::read_dropped(const InDomain& of) {
+  const InDomain who = of;  // the watch that calls us goes
+  Dumper& dumper = dumpers_.at(who);
+  const bool is_over = dumper.pipe->read() == park::DumpPipe::State::Done;
+  dumper.pipe->clear();
+  if (is_over) await_next_dump(who, dumper);
+}
+
+void Parking::take_dump(const InDomain& who, Dumper& dumper) {
+  const std::string& domain = who.second;
   dumper.dump = Dump::Begun;
   dumper.has_fallen = false;
-  dumper.began_at = at_.clock.now();
   began(domain);
   spdlog::info("{} has begun its core dump, in domain {}", name_of(who.first), domain);
   if (places_[domain].is_read) return begin_to_read(who, dumper);
@@ -432,7 +509,7 @@ void Parking::read_dump(const InDomain& of) {
   if (std::exchange(dumper.is_to_end, false)) {
     tell(who.second, who.first,
          fmt::format("{} is ended: its calls could say that all was well", name_of(who.first)));
-    kill(who.first);
+    end_now(who.first);
   }
   judge(who, dumper);
   if (dumper.has_outlived) await_next_dump(who, dumper);
@@ -484,9 +561,8 @@ void Parking::judge_early(const InDomain& who, Dumper& dumper) {
                dumper.pipe->came_bytes(), ms_since(dumper.began_at));
   note_exception(who, *exception);
   on_named(pid, domain);
-  if (is_to_be_ended(who, dumper))
-    (void)stop_but_for_its_dump(who, dumper);  // it stands still so that it
-                                               // ends with us
+  // It stands still so that it ends with us.
+  if (is_to_be_ended(who, dumper)) await_turn(who, dumper, Turn::Stop);
   look_whether_all_dumped(domain);
 }
 
@@ -497,93 +573,19 @@ void Parking::end_late_culprit(const InDomain& who, const fault::CoreDumpExcepti
   if (fails_by_itself(exception) || (!had_others && !has_others(who))) return;
   spdlog::warn("{} is ended: it is known as the culprit only since its core dump is complete",
                name_of(who.first));
-  kill(who.first);
-}
-
-/// Kills a process that we follow, while it lives.
-void Parking::kill(pid_t pid) {
-  const Process* process = at_.processes.living(pid);
-  if (process != nullptr) (void)at_.kernel.send_signal(*process->pidfd(), SIGKILL);
-  let_go(pid);
-}
-
-/// The process is ended, and its parent is to hear of that.
-void Parking::let_go(pid_t pid) {
-  for (auto& [who, dumper] : dumpers_) {
-    if (who.first == pid) dumper.standstill.reset();
-  }
-}
-
-/// Somebody else is the domain's client still, whether or not it works elsewhere by now: another culprit,
-/// too.
-bool Parking::has_others(const InDomain& culprit) const {
-  return std::ranges::any_of(dumpers_, [&](const auto& each) {
-    const auto& [who, dumper] = each;
-    const bool may_be_there = dumper.path.empty() || is_there(who, dumper);
-    return who.first != culprit.first && who.second == culprit.second && may_be_there;
-  });
-}
-
-/// The last ones to complete their dumps.
-void Parking::let_culprits_end(const std::string& domain) {
-  for (auto& [who, dumper] : dumpers_) {
-    if (who.second != domain || !dumper.is_held()) continue;
-    const bool is_innocent =
-        std::exchange(dumper.dump, Dump::LetOut) == Dump::HeldUnjudged && has_culprit(domain);
-    is_innocent ? let_out(who, dumper) : let_culprit_end(who, dumper);
-  }
-}
-
-/// Its next call would say CUDA_SUCCESS of a kernel that was torn: each time where somebody else is a client
-/// still, and in 5 of 7 plays where others with large kernels had left before. After a trap its calls fail by
-/// themselves. Where it has been alone it has its own error (H100, docs/how/parking.md).
-bool Parking::is_to_be_ended(const InDomain& who, const Dumper& dumper) const {
-  return places_.at(who.second).had_others && !dumper.fails_by_itself;
-}
-
-void Parking::let_culprit_end(const InDomain& who, Dumper& dumper) {
-  is_to_be_ended(who, dumper) || has_others(who) ? let_dump_and_end(who, dumper) : dumper.pipe->let_end();
-  begin_to_read(who, dumper);
-}
-
-/// Stops a process, which ends at the latest with this agent then, whoever reads its dump.
-Status Parking::stop_but_for_its_dump(const InDomain& who, Dumper& dumper) {
-  if (dumper.standstill != nullptr) return {};
-  auto stopped = at_.kernel.stop_all_but_writers(who.first, dumper.pipe->descriptor());
-  if (!stopped) return propagate(stopped);
-  dumper.standstill = std::move(*stopped);
-  spdlog::info("{} stands still but for its core dump", name_of(who.first));
-  return {};
-}
-
-/// Lets it write the rest of its dump; it does nothing else before it is ended.
-void Parking::let_dump_and_end(const InDomain& who, Dumper& dumper) {
-  dumper.is_to_end = true;
-  if (const Status stopped = stop_but_for_its_dump(who, dumper); !stopped) {
-    spdlog::warn("{} is ended in its core dump: {}", name_of(who.first), to_string(stopped.error()));
-    kill(who.first);
-  }
-  dumper.pipe->let_end();
-  dumper.end_of_dump.start(limits(), dump_limit,
-                           {[pid = who.first] { return std::vector<pid_t>{pid}; },
-                            [this, who] {
-                              const auto its = dumpers_.find(who);
-                              return its == dumpers_.end() || !its->second.pipe
-                                         ? std::uint64_t{0}
-                                         : std::uint64_t{its->second.pipe->came_bytes()};
-                            }},
-                           [this, pid = who.first] { kill(pid); });
+  end_now(who.first);
 }
 
 void Parking::judge(const InDomain& who, Dumper& dumper) {
   const auto& [pid, domain] = who;
   const auto exception = park::own_exception_in(dumper.pipe->bytes());
+  dumper.was_readable = exception.has_value();
   if (!exception) {
     spdlog::warn("the core dump of process {} says nothing: {}{}", pid, to_string(exception.error()),
                  dumper.pipe->is_cut() ? " (it is longer than is read)" : "");
-    if (dumper.pipe->is_cut() && !dumper.is_to_end && holds(domain) && !has_culprit(domain)) kill(pid);
+    if (dumper.pipe->is_cut() && !dumper.is_to_end && holds(domain) && !has_culprit(domain)) end_now(pid);
   } else if (*exception) {
-    incidents_.keep_dump(domain, pid, name_of(pid), dumper.pipe->bytes(), dumper.pipe->is_cut());
+    incidents_.keep_dump(domain, pid, name_of(pid), dumper.pipe->take_bytes(), dumper.pipe->is_cut());
     if (!std::exchange(dumper.is_named, true)) {
       end_late_culprit(who, **exception);
       note_exception(who, **exception);
@@ -650,31 +652,21 @@ void Parking::note_fault(const fault::Fault& fault) {
     happened(fault.domain, {park::ParkingEventType::MemoryFault});
 }
 
-/// Ends culprits, which get their own error, and time to end of it. One hung in the driver after its domain
-/// had fallen, and MPS's daemon answered nobody until it was killed (H100).
-void Parking::end_culprits(Place& place) {
-  std::vector<std::pair<pid_t, std::shared_ptr<const os::Fd>>> culprits;
-  for (const pid_t pid : place.state.culprits) {
-    const Process* process = at_.processes.living(pid);
-    if (process != nullptr) culprits.emplace_back(pid, process->pidfd());
-  }
-  if (culprits.empty()) return;
-  std::vector<pid_t> pids;
-  for (const auto& [pid, pidfd] : culprits) pids.push_back(pid);
-  place.ending.start(limits(), culprit_grace, {[pids] { return pids; }, {}}, [this, culprits] {
-    for (const auto& [pid, pidfd] : culprits) {
-      (void)at_.kernel.send_signal(*pidfd, SIGKILL);
-      let_go(pid);
-    }
-  });
-}
-
 /// Nobody is named by a dump of a client whose kernels did nothing wrong.
 void Parking::look_whether_all_dumped(const std::string& domain) {
-  const bool all = std::ranges::all_of(dumpers_, [&](const auto& each) {
-    return each.first.second != domain || !is_there(each.first, each.second) || each.second.is_judged();
-  });
-  if (!all || !places_.contains(domain)) return;
+  const auto place = places_.find(domain);
+  if (place == places_.end()) return;
+  bool all = true;
+  bool somebody = false;
+  // Of who writes an empty one nobody can tell what happened. The parking client writes none by itself.
+  bool says_something = place->second.client != nullptr && place->second.client->has_begun();
+  for (const auto& [who, dumper] : dumpers_) {
+    if (who.second != domain || !is_there(who, dumper)) continue;
+    somebody = true;
+    all &= dumper.is_judged();
+    says_something |= dumper.was_readable || (dumper.is_judged() && dumper.dump != Dump::Complete);
+  }
+  if (!all || (somebody && !says_something)) return;
   judge_the_rest(domain);
   happened(domain, {park::ParkingEventType::AllDumped});
 }
@@ -690,8 +682,7 @@ void Parking::judge_the_rest(const std::string& domain) {
       tell(domain, who.first,
            fmt::format("{} may be the culprit: nobody is named, and its core dump is longer than we can keep",
                        name_of(who.first)));
-    is_known ? dumper.pipe->let_end() : let_dump_and_end(who, dumper);
-    begin_to_read(who, dumper);
+    is_known ? let_out(who, dumper) : await_turn(who, dumper, Turn::End);
   }
 }
 
@@ -774,8 +765,7 @@ void Parking::write_down(const std::string& domain, const park::ParkingEvent& ev
   if (before == park::ParkingPhase::Ready && after != park::ParkingPhase::Off) {
     ParkedIncidents::Clients clients;
     for (const auto& [who, dumper] : dumpers_) {
-      if (who.second == domain && (dumper.path.empty() || is_there(who, dumper)))
-        clients[who.first] = name_of(who.first);
+      if (who.second == domain && is_client(who, dumper)) clients[who.first] = name_of(who.first);
     }
     incidents_.begin(domain, clients);
   }
@@ -808,7 +798,7 @@ void Parking::act(const std::string& domain, Place& place, park::ParkingAction a
       return read_rest_of_client(domain);
     case park::ParkingAction::EndClient:
       end_client(place);
-      for (const pid_t pid : place.state.culprits) kill(pid);
+      for (const pid_t pid : place.state.culprits) end_now(pid);
       return;
     case park::ParkingAction::Forget:
       place.limit.cancel();
@@ -836,7 +826,7 @@ void Parking::let_leave(const std::string& domain, const Place& place) {
   Place& its = places_[domain];
   for (const auto& [name, tenant] : at_.tenants.all()) {
     const Member& active = tenant->active;
-    if (active.pid == 0 || active.domain != domain || !is_known_in(active.pid, domain)) continue;
+    if (active.pid == 0 || active.domain != domain || !may_be_in(active.pid, domain)) continue;
     if (place.state.is_culprit(active.pid)) continue;
     const bool has_standby = tenant->pair.standby == pair::Standby::Ready;
     if (has_standby && callbacks_.hand_over(name)) continue;

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "agent/faults/fault/core_dump.h"
+#include "agent/loop/fair_queue.h"
 #include "agent/loop/surroundings.h"
 #include "agent/parking/park/dump_pipe.h"
 #include "agent/parking/park/parking.h"
@@ -70,7 +71,8 @@ class Parking {
   Parking(Knows knows, Callbacks callbacks)
       : at_(knows),
         callbacks_(std::move(callbacks)),
-        incidents_(knows.kernel, knows.clock, knows.options.dump_directory, callbacks_.on_report) {}
+        incidents_(knows.loop, knows.kernel, knows.clock, knows.options.dump_directory,
+                   callbacks_.on_report) {}
   Parking(const Parking&) = delete;
   Parking& operator=(const Parking&) = delete;
   ~Parking();
@@ -97,7 +99,7 @@ class Parking {
   /// and is not in the mode stands still until its domain falls.
   void on_mode_by_calls(pid_t pid, const std::string& why_not);
   /// A process in that domain, ours or not, from now on. One that is not known there is in nobody's way, and
-  /// its dump is nobody's, until on_known().
+  /// its dump tells nobody, until on_known().
   void follow(pid_t pid, const std::string& domain);
   /// It has come to be known in that domain (Process::is_known_in()).
   void on_known(pid_t pid, const std::string& domain);
@@ -124,20 +126,31 @@ class Parking {
   void settle(const PastFault& fault) { incidents_.settle(fault); }
 
   ParkingReport report(const std::string& domain) const;
-  /// Returns why that process would not outlive an exception of another client of the domain; empty: it would.
+  /// Returns why that process would not outlive an exception of another client of the domain; empty: it
+  /// would.
   std::string why_lost_in(const std::string& domain, pid_t pid) const;
 
  private:
+  /// Who writes into its pipe, and is not found, or not named by MPS, does not stand still for longer.
+  static constexpr Milliseconds unknown_dump_limit{6'000};
   /// A process in a domain. One with a spare driver instance is in two, and has a dump of its own in each.
   using InDomain = std::pair<pid_t, std::string>;
   /// How far the dump is.
   enum class Dump {
     NotBegun,
+    Unheeded,      ///< of who is not known to be a client there, or of what may be no dump: it tells nobody
+    Dropped,       ///< the same, as it is read and thrown away
     Begun,         ///< its end is not known yet
     Held,          ///< a culprit's: its process stands still in it until the domain is to fall
     HeldUnjudged,  ///< longer than there was room for: held until others are judged
     LetOut,        ///< the process was held
     Complete,
+  };
+  /// What is to be done to a process once it is its turn.
+  enum class Turn {
+    None,
+    Stop,  ///< it is stopped but for its dump
+    End,   ///< stopped, and let write the rest of it and end
   };
   /// A process, as far as its dump goes.
   struct Dumper {
@@ -150,12 +163,17 @@ class Parking {
     Dump dump = Dump::NotBegun;
     bool is_in_doubt = true;  ///< it may not have begun its program yet, or has not let itself be looked at
     bool is_out = false;      ///< it was told not to be in the mode
-    bool has_anothers_pipe = false;  ///< it is in the mode, with a pipe that is another's: nobody could read either
-    bool has_gpu = false;     ///< the process has opened the GPU
+    bool has_anothers_pipe =
+        false;             ///< it is in the mode, with a pipe that is another's: nobody could read either
+    bool has_gpu = false;  ///< the process has opened the GPU
     bool is_named = false;
     bool has_spare = false;        ///< its process may be in another domain, or in both
     bool fails_by_itself = false;  ///< a culprit, in each call from now on
+    Turn turn = Turn::None;        ///< what waits to be done to a culprit
+    int asked = 0;                 ///< how often MPS was asked whether it is a client, before it dumps
+    bool is_asked = false;         ///< the same, since its dump began
     bool has_trapped = false;      ///< a culprit: others may never begin their dumps
+    bool was_readable = false;     ///< its dump, to its end
     bool is_to_end = false;        ///< a culprit: it is ended once its dump is complete
     bool has_outlived = false;     ///< its domain, which fell before its dump was read to the end
     bool has_fallen = false;  ///< its domain has fallen, of which it is no client any more unless it dumps
@@ -166,10 +184,12 @@ class Parking {
     std::size_t judged_bytes = 0;  ///< size of its dump when that was last looked through
     os::Watch looking_ahead;
 
-    bool has_begun() const { return dump != Dump::NotBegun; }
+    bool has_begun() const {
+      return dump != Dump::NotBegun && dump != Dump::Unheeded && dump != Dump::Dropped;
+    }
     bool is_held() const { return dump == Dump::Held || dump == Dump::HeldUnjudged; }
     /// True when all that can be known of it is known.
-    bool is_judged() const { return dump != Dump::NotBegun && dump != Dump::Begun; }
+    bool is_judged() const { return has_begun() && dump != Dump::Begun; }
   };
   /// A pipe that was given out, until somebody is known to have it.
   struct Given {
@@ -205,6 +225,9 @@ class Parking {
   };
 
   bool is_known_in(pid_t pid, const std::string& domain) const;
+  bool may_be_in(pid_t pid, const std::string& domain) const;
+  /// Root's where that is not to be seen.
+  uid_t user_of(pid_t pid) const;
   /// What the dumps of that process's user may take of our memory.
   std::shared_ptr<park::DumpBudget> budget_of(pid_t pid);
   bool is_on() const { return at_.options.park > Milliseconds(0); }
@@ -218,6 +241,7 @@ class Parking {
   void await_dump_in(const std::string& path, std::uint64_t connection);
   void watch_given(const std::string& path, Given& given);
   void on_dump_of_unknown(const std::string& path);
+  void look_for_unknown();
   void empty_given(const std::string& path);
   void forget_given_up();
   void take_its_word(const InDomain& who, Dumper& dumper);
@@ -227,6 +251,7 @@ class Parking {
   void remove_pipes_of_the_dead();
   void remove_pipes_of_nobody();
   void end_clients();
+  void ask_for_the_unconfirmed();
   void enter(const InDomain& who, Dumper& dumper, std::string path);
   void look_after_clients();
   Status start_client(const std::string& domain, Place& place);
@@ -248,9 +273,15 @@ class Parking {
   void await_next_dump(const InDomain& who, Dumper& dumper);
   /// Says whether this process may still write a core dump for that domain's exception.
   bool is_there(const InDomain& who, const Dumper& dumper) const;
+  /// Says whether this process is in the domain's way: it is a client that dumps there, or cannot.
+  bool is_client(const InDomain& who, const Dumper& dumper) const;
   std::size_t clients_of(const std::string& domain) const;
   bool has_culprit(const std::string& domain) const;
   void on_dump(const InDomain& who);
+  void heed_dump(const InDomain& who, Dumper& dumper);
+  void take_dump(const InDomain& who, Dumper& dumper);
+  void drop_dump(const InDomain& who, Dumper& dumper);
+  void read_dropped(const InDomain& who);
   void look_whether_all_began(const std::string& domain);
   void await_the_slow(const std::string& domain);
   void read_all(const std::string& domain);
@@ -261,10 +292,12 @@ class Parking {
   void judge_early(const InDomain& who, Dumper& dumper);
   static std::optional<fault::CoreDumpException> look_through(Dumper& dumper, bool is_all);
   void end_late_culprit(const InDomain& who, const fault::CoreDumpException& exception);
-  void kill(pid_t pid);
+  void end_now(pid_t pid);
   void let_go(pid_t pid);
   bool has_others(const InDomain& culprit) const;
   void let_culprits_end(const std::string& domain);
+  void await_turn(const InDomain& who, Dumper& dumper, Turn turn);
+  void take_turn(pid_t pid);
   bool is_to_be_ended(const InDomain& who, const Dumper& dumper) const;
   void let_culprit_end(const InDomain& who, Dumper& dumper);
   Status stop_but_for_its_dump(const InDomain& who, Dumper& dumper);
@@ -313,6 +346,8 @@ class Parking {
   std::set<pid_t> with_gpu_;  ///< processes that have opened it, whether or not we follow them yet
   ParkedIncidents incidents_;
   park::DumpBudgets budgets_{at_.options.dumps_bytes_max};
+  FairQueue turns_{at_.loop, at_.clock, [this](pid_t pid) { take_turn(pid); }};
+  std::optional<Monotonic> looked_for_unknown_;  ///< last time
   unsigned next_pipe_ = 1;
   Monotonic may_start_{};  ///< the parking clients
   os::Watch looking_;

@@ -22,8 +22,8 @@ namespace {
 /// So long nobody is told of a process that does not let itself be looked at. It is looked at after that,
 /// too.
 constexpr Milliseconds doubt_limit{5'000};
-/// Who writes into a pipe that was given out, and is not found, does not stand still for longer.
-constexpr Milliseconds unknown_dump_limit{6'000};
+/// Shortest time between two looks at everybody for whose dump it is that came in a pipe that was given out.
+constexpr Milliseconds between_looks_for_unknown{1'000};
 
 constexpr std::string_view by_calls = "by-calls-";
 
@@ -130,14 +130,23 @@ void Parking::on_dump_of_unknown(const std::string& of) {
   for (auto& [who, dumper] : dumpers_) {
     if (dumper.offered == path) return take_its_word(who, dumper);
   }
-  for (auto& [who, dumper] : dumpers_) {
-    if (dumper.path.empty()) look_at(who, dumper, false);
-    if (!given_.contains(path)) return;  // it was that one's
-  }
+  look_for_unknown();
+  if (!given_.contains(path)) return;                                  // it was one's who is known now
   if (at_.clock.now() - *given.began_at < unknown_dump_limit) return;  // it may be about to come
   spdlog::warn("a core dump in {} is nobody's that is known", path);
   given.pipe->let_end();
   empty_given(path);
+}
+
+/// Looks whether somebody has a pipe who was not known to. One look at everybody serves all pipes: whoever
+/// was given many may write into each.
+void Parking::look_for_unknown() {
+  const Monotonic now = at_.clock.now();
+  if (looked_for_unknown_ && now - *looked_for_unknown_ < between_looks_for_unknown) return;
+  looked_for_unknown_ = now;
+  for (auto& [who, dumper] : dumpers_) {
+    if (dumper.path.empty()) look_at(who, dumper, false);
+  }
 }
 
 void Parking::empty_given(const std::string& path) {
@@ -168,6 +177,7 @@ void Parking::forget_given_up() {
 void Parking::withdraw(Dumper& dumper) {
   dumper.watch.cancel();
   dumper.pipe.reset();
+  dumper.turn = Turn::None;
   dumper.dump = Dump::NotBegun;
   dumper.offered = std::exchange(dumper.path, {});
   (void)mark_pipe(dumper.offered, false);
@@ -299,6 +309,7 @@ void Parking::look_at(const InDomain& who, Dumper& dumper, bool for_good) {
     const std::string what = dumper.has_anothers_pipe
                                  ? fmt::format("domain {} is not parked while it is there", domain)
                                  : fmt::format("an exception in domain {} ends it", domain);
+    if (!is_known_in(pid, domain)) return;  // who would be harmed is told once it is
     tell(domain, pid,
          fmt::format("process {} is not in the core dump mode{}: {}", name_of(pid),
                      other == 0 ? "" : " with a pipe of its own, but has that of " + name_of(other), what));
@@ -308,7 +319,7 @@ void Parking::look_at(const InDomain& who, Dumper& dumper, bool for_good) {
   enter(who, dumper, path);
   for (std::size_t i = 0; spare && i < spare->dumps.size(); ++i) {
     const std::string its = at_.domains.with_pipe_directory(spare->domains[i]);
-    if (its == domain || !places_.contains(its) || !is_known_in(pid, its)) continue;
+    if (its == domain || !places_.contains(its) || !may_be_in(pid, its)) continue;
     if (!is_its_pipe(pid, spare->dumps[i]) || other_with(spare->dumps[i], {pid, its}) != 0) continue;
     Dumper& there = dumpers_[{pid, its}];
     there.path = spare->dumps[i];
@@ -323,7 +334,7 @@ std::vector<std::string> Parking::not_in_mode(const std::string& domain) const {
   std::vector<std::string> all;
   for (const auto& [who, dumper] : dumpers_) {
     const bool is_out = dumper.path.empty() && (dumper.is_out || !dumper.is_in_doubt);
-    if (who.second == domain && is_out) all.push_back(name_of(who.first));
+    if (who.second == domain && is_out && is_known_in(who.first, domain)) all.push_back(name_of(who.first));
   }
   return all;
 }
@@ -331,7 +342,8 @@ std::vector<std::string> Parking::not_in_mode(const std::string& domain) const {
 std::vector<std::string> Parking::in_the_way(const std::string& domain) const {
   std::vector<std::string> all;
   for (const auto& [who, dumper] : dumpers_) {
-    if (who.second == domain && dumper.path.empty() && dumper.has_anothers_pipe)
+    const bool is_in_the_way = dumper.path.empty() && dumper.has_anothers_pipe;
+    if (who.second == domain && is_in_the_way && is_known_in(who.first, domain))
       all.push_back(name_of(who.first));
   }
   return all;
@@ -386,10 +398,12 @@ void Parking::empty_pipes_of(pid_t pid) {
   }
 }
 
-std::shared_ptr<park::DumpBudget> Parking::budget_of(pid_t pid) {
+uid_t Parking::user_of(pid_t pid) const {
   const auto status = at_.kernel.read_file(os::proc_folder(pid) + "/status");
-  return budgets_.of(os::user_in(status.value_or("")).value_or(uid_t{0}));
+  return os::user_in(status.value_or("")).value_or(uid_t{0});
 }
+
+std::shared_ptr<park::DumpBudget> Parking::budget_of(pid_t pid) { return budgets_.of(user_of(pid)); }
 
 void Parking::begin_to_empty(pid_t pid, const std::string& path) {
   Emptied& its = emptied_[path];

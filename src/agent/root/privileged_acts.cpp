@@ -43,9 +43,8 @@ Answer answer_of(const Status& status) {
 
 /// Checks that a file is of the agent's own making, and of nothing that anybody would run.
 Status check_agents_own(const os::FileFacts& facts, const os::User& agent) {
-  const bool is_of_a_kind = facts.is_regular || facts.is_fifo;
-  if (is_of_a_kind && facts.names == 1 && !facts.runs_as_owner && facts.owner == agent.uid) return {};
-  return fail(ErrorCode::PermissionDenied, "that file is not the agent's own");
+  const bool is_own = facts.is_fifo && facts.names == 1 && !facts.runs_as_owner && facts.owner == agent.uid;
+  return is_own ? Status{} : fail(ErrorCode::PermissionDenied, "that is no pipe of the agent's own");
 }
 
 class Acts {
@@ -246,24 +245,20 @@ class Acts {
   /// The agent could have put a link in place of each folder: the inner one is reached by a descriptor of the
   /// outer one.
   bool is_where_the_agents_are(const os::Fd& file) const {
-    const std::string dumps = options_.directory + "/core-dumps";
-    if (os::lies_in(file, dumps, agent_.uid)) return true;
-    const auto outer = os::find_file(dumps);
+    const auto outer = os::find_file(options_.directory + "/core-dumps");
     return outer &&
            os::lies_in(file, fmt::format("/proc/self/fd/{}/{}", outer->get(), AgentOptions::dump_pipe_folder),
                        agent_.uid);
   }
 
-  /// Gives a file away. No file of root's comes from the agent: somebody would believe it. Nor does one from
-  /// anywhere else than where the agent's are.
+  /// Gives a pipe away, and no file: somebody would believe what is in it. Nor does a pipe come from anywhere
+  /// else than where the agent's are.
   Answer give(const os::Fd& file, uid_t user) const {
     const auto facts = os::facts_of(file);
     if (!facts) return propagate(facts);
     if (auto own = check_agents_own(*facts, agent_); !own) return propagate(own);
     if (!is_where_the_agents_are(file))
-      return fail(ErrorCode::PermissionDenied, "that file is not where the agent's are");
-    if (user == 0 && !facts->is_fifo)
-      return fail(ErrorCode::PermissionDenied, "no file of the agent's becomes root's");
+      return fail(ErrorCode::PermissionDenied, "that pipe is not where the agent's are");
     return answer_of(os::give_file(file, user));
   }
 

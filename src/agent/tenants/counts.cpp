@@ -93,6 +93,7 @@ void read_account(const json& in, PastFault& fault) {
     fault.touched.push_back({word_of(each, "tenant"), word_of(each, "became")});
   fault.saw = words_of(in, "saw");
   fault.reports = words_of(in, "reports");
+  fault.user = word_of(in, "user");
 }
 
 json account_of(const PastFault& fault) {
@@ -111,6 +112,7 @@ json account_of(const PastFault& fault) {
           {"xids", fault.xids},
           {"touched", touched},
           {"saw", fault.saw},
+          {"user", fault.user},
           {"reports", fault.reports}};
 }
 
@@ -149,6 +151,16 @@ std::vector<PastFault> past_faults_in(const json& in) {
   return past;
 }
 
+/// The oldest one, of the user who has half of the places where there is one; `user` is to have one more.
+std::vector<PastFault>::iterator least_wanted(std::vector<PastFault>& past, const std::string& user) {
+  const auto has_half = [&](const std::string& its) {
+    return !its.empty() && std::ranges::count(past, its, &PastFault::user) * 2 >= std::ssize(past);
+  };
+  if (has_half(user)) return std::ranges::find(past, user, &PastFault::user);
+  const auto found = std::ranges::find_if(past, [&](const PastFault& each) { return has_half(each.user); });
+  return found == past.end() ? past.begin() : found;
+}
+
 }  // namespace
 
 void DurationCounts::add(Nanoseconds time) {
@@ -176,7 +188,7 @@ const PastFault& Counts::note_fault(fault::FaultClass fault_class, FaultOutcome 
   fault.fault_class = class_words.at(static_cast<std::size_t>(fault_class));
   fault.outcome = outcome_words.at(static_cast<std::size_t>(outcome));
   if (fault.what.size() > longest_word_bytes) fault.what.resize(longest_word_bytes);
-  if (past_faults.size() >= most_past_faults) past_faults.erase(past_faults.begin());
+  if (past_faults.size() >= most_past_faults) past_faults.erase(least_wanted(past_faults, fault.user));
   shorten(fault);
   return past_faults.emplace_back(std::move(fault));
 }

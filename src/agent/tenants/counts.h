@@ -72,6 +72,7 @@ struct PastFault {
   std::vector<Touched> touched = {};      ///< the culprit is none of them
   std::vector<std::string> saw = {};      ///< what each source said of the culprit, the strongest first
   std::vector<std::string> reports = {};  ///< its exceptions', by their names (agent/parking/park/evidence.h)
+  std::string user = {};                  ///< the culprit's; empty: not known
   friend bool operator==(const PastFault&, const PastFault&) = default;
 };
 
@@ -93,8 +94,9 @@ struct Counts {
   DurationCounts promotion_times;  ///< times from the promotion until the agent heard of the first kernel's
                                    ///< end
   std::map<std::string, RestartCounts> domain_restarts;
-  std::vector<PastFault> past_faults;  ///< the last ones, in their order
-  std::uint64_t last_id = 0;           ///< number of the id that was given last
+  /// The last ones, in their order. One user's take at most half of the places while others have some.
+  std::vector<PastFault> past_faults;
+  std::uint64_t last_id = 0;  ///< number of the id that was given last
 
   /// An id that no fault of this machine has had: the second of its moment, or the next one that is free.
   std::string new_id(WallTime at);

@@ -110,6 +110,23 @@ TEST(Counts, AnAccountHasAnEndAndLosesTheLeastTellingFirst) {
   EXPECT_EQ(kept.touched.front().tenant, "plain");
 }
 
+TEST(Counts, OneUsersFaultsLeaveHalfOfThePlacesToOthers) {
+  Counts counts;
+  const auto note = [&counts](const char* user, std::int64_t at) {
+    PastFault fault{at, {}, {}, "a", "its", "it"};
+    fault.user = user;
+    counts.note_fault(FaultClass::Sm, FaultOutcome::Contained, fault);
+  };
+  for (std::int64_t at = 0; at < 32; ++at) note("alice", at);
+  for (std::int64_t at = 100; at < 300; ++at) note("mallory", at);
+  EXPECT_EQ(std::ranges::count(counts.past_faults, "alice", &PastFault::user), 32);
+  EXPECT_EQ(counts.past_faults.back().at_ns, 299);
+  counts = {};
+  for (std::int64_t at = 0; at < 70; ++at) note("mallory", at);
+  EXPECT_EQ(counts.past_faults.size(), Counts::most_past_faults) << "nobody else has any";
+  EXPECT_EQ(counts.past_faults.front().at_ns, 6);
+}
+
 TEST(Counts, EachSeriesIsThereBeforeTheFirstFault) {
   const auto none = to_json(Counts());
   EXPECT_EQ(none["faults"].size(), Counts::classes);

@@ -75,9 +75,14 @@ json encode(const KeptProcess& process) {
     others.push_back(
         {{"pid", each.pid}, {"start_time", each.start_time}, {"name", each.name}, {"is_fork", each.is_fork}});
   }
-  return {{"pid", process.pid},           {"image", process.traces.image}, {"domain", process.domain},
-          {"has_left", process.has_left}, {"marks", process.traces.marks}, {"others", others},
-          {"known_in", process.known_in}};
+  return {{"pid", process.pid},
+          {"image", process.traces.image},
+          {"domain", process.domain},
+          {"has_left", process.has_left},
+          {"marks", process.traces.marks},
+          {"others", others},
+          {"known_in", process.where.known},
+          {"expected_in", process.where.expected}};
 }
 
 KeptProcess decode_process(const json& in) {
@@ -87,7 +92,8 @@ KeptProcess decode_process(const json& in) {
   in.at("domain").get_to(process.domain);
   in.at("has_left").get_to(process.has_left);
   in.at("marks").get_to(process.traces.marks);
-  process.known_in = in.value("known_in", process.known_in);
+  process.where.known = in.value("known_in", process.where.known);
+  process.where.expected = in.value("expected_in", process.where.expected);
   for (const json& each : in.at("others")) {
     process.traces.others.push_back({each.at("pid").get<pid_t>(), each.at("start_time").get<std::string>(),
                                      each.at("name").get<std::string>(), each.at("is_fork").get<bool>()});

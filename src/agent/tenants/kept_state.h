@@ -22,6 +22,7 @@
 #include "agent/tenants/counts.h"
 #include "agent/tenants/member.h"
 #include "agent/tenants/pair/pair.h"
+#include "agent/tenants/process.h"
 #include "agent/tenants/vault/vault.h"
 #include "ground/base/result.h"
 #include "ground/os/memory.h"
@@ -44,7 +45,7 @@ struct KeptProcess {
   std::string domain;
   bool has_left = false;  ///< the process is dead, and in no role any more
   hold::Traces traces;
-  std::set<std::string> known_in = {};  ///< domains (Process::known_in()); agents before kept none
+  Whereabouts where = {};  ///< agents before kept none
   friend bool operator==(const KeptProcess&, const KeptProcess&) = default;
 };
 

@@ -96,8 +96,8 @@ Placement Placements::take(const std::string& tenant, abi::Role role, const std:
   }
   Placement placement = std::move(*found);
   placements_.erase(found);
-  placement.known_in.insert(placement.domain);
-  if (!placement.spare_domain.empty()) placement.known_in.insert(placement.spare_domain);
+  placement.expected_in.insert(placement.domain);
+  if (!placement.spare_domain.empty()) placement.expected_in.insert(placement.spare_domain);
   return placement;
 }
 
@@ -177,7 +177,7 @@ Result<std::string> Placements::domain_for(const std::string& tenant, abi::Role 
     for (const auto& [name, other] : at_.tenants.all()) {
       const Member& active = other->active;
       const bool is_there = active.pid != 0 && active.domain == report.name;
-      if (is_there && at_.is_known_in(active.pid, report.name)) ++sites.back().actives;
+      if (is_there && at_.may_be_in(active.pid, report.name)) ++sites.back().actives;
     }
     // Many that are started at once are all told before the first of them is there.
     for (const Placement& each : placements_) {

@@ -29,7 +29,7 @@ struct Placement {
   std::string spare_domain = {};  ///< domain of its spare driver instance; empty: it has none, or has been
                                   ///< started
   std::vector<std::string> pipes = {};  ///< that were made for its core dumps
-  std::set<std::string> known_in =
+  std::set<std::string> expected_in =
       {};  ///< the domains that the agent has told it; of who was told nothing none
 };
 
@@ -45,8 +45,8 @@ class Placements {
     /// Nobody comes to whom these were given.
     std::function<void(const std::vector<std::string>& pipes)> remove_pipes =
         [](const std::vector<std::string>&) {};
-    /// Whether a process is in that domain by more than its own word (Process::is_known_in()).
-    std::function<bool(pid_t pid, const std::string& domain)> is_known_in = [](pid_t, const std::string&) {
+    /// Whether a process is in that domain by more than its own word (Process::may_be_in()).
+    std::function<bool(pid_t pid, const std::string& domain)> may_be_in = [](pid_t, const std::string&) {
       return true;
     };
     /// True for a domain that MPS takes for well after an exception, whose clients run on

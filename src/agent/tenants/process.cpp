@@ -94,7 +94,7 @@ Process& Processes::add_dead(pid_t pid, const std::string& tenant, const std::st
                              const std::set<std::string>& known_in) {
   auto& place = dying_[pid];
   place = std::make_unique<Process>(pid, tenant, domain, os::Fd());
-  for (const std::string& each : known_in) place->know_in(each);
+  place->be_in({{}, known_in});
   place->become(ProcessState::Dying);
   return *place;
 }

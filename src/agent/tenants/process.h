@@ -57,6 +57,13 @@ struct Stranger {
   std::string came;  ///< how, as far as is known, in words
 };
 
+/// Domains of a process by more than its own word.
+struct Whereabouts {
+  std::set<std::string> expected = {};  ///< the agent told it to run there: it may, and need not
+  std::set<std::string> known = {};     ///< MPS has named it as a client
+  friend bool operator==(const Whereabouts&, const Whereabouts&) = default;
+};
+
 /// The knowledge of a process that is Dying.
 struct Remainder {
   bool has_left = false;  ///< its tenant goes on without it; else the pair waits for its last kernel
@@ -81,11 +88,14 @@ class Process {
   /// Where it is taken to be, by its own word or by where it would have been placed: for what concerns
   /// itself.
   const std::string& domain() const { return domain_; }
-  /// Whether it may be a client there by more than its own word: the agent placed it there, or MPS has named
-  /// it. Nothing that it does counts for others in any other domain.
-  bool is_known_in(const std::string& domain) const { return known_in_.contains(domain); }
-  void know_in(const std::string& domain) { known_in_.insert(domain); }
-  const std::set<std::string>& known_in() const { return known_in_; }
+  /// Whether MPS has named it as a client there. Nothing that it does counts for others in any other domain.
+  bool is_known_in(const std::string& domain) const { return where_.known.contains(domain); }
+  void know_in(const std::string& domain) { where_.known.insert(domain); }
+  /// Whether it was told to run there: what it does then counts for itself.
+  bool is_expected_in(const std::string& domain) const { return where_.expected.contains(domain); }
+  bool may_be_in(const std::string& domain) const { return is_known_in(domain) || is_expected_in(domain); }
+  void be_in(Whereabouts where) { where_ = std::move(where); }
+  const Whereabouts& whereabouts() const { return where_; }
   /// domain(), where it is known there; else empty.
   std::string known_domain() const { return is_known_in(domain_) ? domain_ : std::string(); }
   /// Moves the process: it works there from now on, with its spare driver instance.
@@ -106,7 +116,8 @@ class Process {
   /// MPS took it off the GPU before it ended.
   bool was_taken_off() const { return end_ && end_->harmless(); }
 
-  std::uint64_t adopter = 0;  ///< the connection that brought it; 0: it came by itself, or to an agent before
+  std::uint64_t adopter =
+      0;  ///< the connection that brought it last; 0: it came by itself, or to an agent before
   std::optional<Stranger> stranger;
   os::Watch look;  ///< look at a process that has hung up
   Remainder remainder;
@@ -115,7 +126,7 @@ class Process {
   pid_t pid_;
   std::string tenant_;
   std::string domain_;
-  std::set<std::string> known_in_;
+  Whereabouts where_;
   std::shared_ptr<const os::Fd> pidfd_;  ///< none where the process was dead when the agent came
   std::string control_group_;
   ProcessState state_ = ProcessState::Starting;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/tenants/recent_faults.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "agent/tenants/pair/pair.h"
@@ -74,9 +75,21 @@ std::vector<fault::Fault> RecentFaults::take_of_server(pid_t server) {
   return its;
 }
 
-void RecentFaults::note_end(pid_t pid, const std::string& domain) {
+void RecentFaults::note_end(pid_t pid, const std::string& domain, uid_t user) {
   std::erase_if(ended_, [&](const auto& each) { return clock_.now() - each.second.when > named_for; });
-  if (ended_.size() < most_ended) ended_[pid] = {domain, clock_.now(), start_time_of(kernel_, pid)};
+  ended_[pid] = {domain, clock_.now(), user, start_time_of(kernel_, pid)};
+  if (ended_.size() > most_ended) make_room();
+}
+
+/// Whoever ends many processes takes the room of none that is another's.
+void RecentFaults::make_room() {
+  std::map<uid_t, std::size_t> counts;
+  for (const auto& [pid, ended] : ended_) ++counts[ended.user];
+  const uid_t user =
+      std::ranges::max_element(counts, {}, [](const auto& each) { return each.second; })->first;
+  ended_.erase(std::ranges::min_element(ended_, {}, [user](const auto& each) {
+    return std::pair(each.second.user != user, each.second.when);
+  }));
 }
 
 std::string RecentFaults::domain_of_ended(pid_t pid) const {

@@ -43,7 +43,8 @@ class RecentFaults {
   std::vector<fault::Fault> take_of_server(pid_t server);
 
   /// A client of that domain has ended. The driver's line that names it may come after that.
-  void note_end(pid_t pid, const std::string& domain);
+  /// Where there are too many, the oldest go of the user whose most are.
+  void note_end(pid_t pid, const std::string& domain, uid_t user);
   /// Returns where a client was that has ended a moment ago; empty: nobody of that number has, or it is
   /// another's.
   std::string domain_of_ended(pid_t pid) const;
@@ -58,9 +59,11 @@ class RecentFaults {
   struct Ended {
     std::string domain;
     Monotonic when;
+    uid_t user = 0;
     std::string start_time;  ///< empty: nobody knew it any more
   };
 
+  void make_room();
   bool is_recent(const Times& times, std::string_view domain) const;
 
   const Clock& clock_;

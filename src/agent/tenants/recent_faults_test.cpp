@@ -19,6 +19,7 @@ constexpr pid_t server = 4711;
 
 class RecentFaultsTest : public testing::Test {
  protected:
+  static constexpr uid_t alice = 1'000, mallory = 1'001;
   RecentFaultsTest() { started_at("100"); }
 
   void started_at(const std::string& start_time) {
@@ -126,7 +127,7 @@ TEST_F(RecentFaultsTest, NoMoreWaitThanTheDriverTellsInASecond) {
 
 TEST_F(RecentFaultsTest, WhoHasEndedMayBeNamedForAsLongAsADomainIsHeld) {
   EXPECT_EQ(faults.domain_of_ended(7), "");
-  faults.note_end(7, "a");
+  faults.note_end(7, "a", alice);
   clock.advance(Milliseconds(60'000));
   EXPECT_EQ(faults.domain_of_ended(7), "a");
   EXPECT_EQ(faults.domain_of_ended(8), "");
@@ -135,19 +136,26 @@ TEST_F(RecentFaultsTest, WhoHasEndedMayBeNamedForAsLongAsADomainIsHeld) {
 }
 
 TEST_F(RecentFaultsTest, AnotherProcessOfThatNumberIsNotTheOneThatHasEnded) {
-  faults.note_end(server, "a");
+  faults.note_end(server, "a", alice);
   EXPECT_EQ(faults.domain_of_ended(server), "a") << "nobody has waited for it yet";
   started_at("200");
   EXPECT_EQ(faults.domain_of_ended(server), "");
 }
 
-TEST_F(RecentFaultsTest, NoMoreOfThoseWhoHaveEndedAreKeptThanThereIsRoomFor) {
-  for (pid_t pid = 1; pid <= 4'097; ++pid) faults.note_end(pid, "a");
-  EXPECT_EQ(faults.domain_of_ended(4'096), "a");
-  EXPECT_EQ(faults.domain_of_ended(4'097), "");
-  clock.advance(Milliseconds(60'001));
-  faults.note_end(4'097, "b");
-  EXPECT_EQ(faults.domain_of_ended(4'097), "b") << "the old ones make room";
+TEST_F(RecentFaultsTest, WhoEndsManyProcessesTakesNobodyElsesRoom) {
+  faults.note_end(server, "a", alice);
+  clock.advance(Milliseconds(1));
+  constexpr pid_t first = 10'000, many = 5'000;
+  for (pid_t pid = first; pid < first + many; ++pid) {
+    faults.note_end(pid, "b", mallory);
+    clock.advance(Nanoseconds(1));
+  }
+  EXPECT_EQ(faults.domain_of_ended(server), "a");
+  EXPECT_EQ(faults.domain_of_ended(first + many - 1), "b");
+  EXPECT_EQ(faults.domain_of_ended(first + many - 4'095), "b");
+  EXPECT_EQ(faults.domain_of_ended(first + many - 4'096), "") << "its own oldest went";
+  faults.note_end(8, "c", alice);
+  EXPECT_EQ(faults.domain_of_ended(8), "c");
 }
 
 }  // namespace

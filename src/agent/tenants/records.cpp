@@ -134,11 +134,11 @@ std::vector<KeptProcess> Records::kept_processes_of(const Tenant& tenant) const 
     hold::Traces traces = at_.holder.traces_of(pid);
     const Process* process = has_left ? at_.processes.dying(pid) : at_.processes.living(pid);
     if (process == nullptr) process = at_.processes.dying(pid);
-    const auto known_in = process == nullptr ? std::set<std::string>() : process->known_in();
-    if (traces.empty() && known_in.empty()) return;
+    const auto where = process == nullptr ? Whereabouts() : process->whereabouts();
+    if (traces.empty() && where.known.empty() && where.expected.empty()) return;
     traces.marks.resize(std::min(traces.marks.size(), most_kept_traces));
     traces.others.resize(std::min(traces.others.size(), most_kept_traces));
-    kept.push_back({pid, domain, has_left, std::move(traces), known_in});
+    kept.push_back({pid, domain, has_left, std::move(traces), where});
   };
   for (const Member* member : {&tenant.active, &tenant.standby, &tenant.old_active}) {
     if (member->pid != 0) add(member->pid, member->domain, false);

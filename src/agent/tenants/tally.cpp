@@ -94,6 +94,7 @@ std::string Tally::on_incident(const fault::Incident& incident) {
       incident.culprit.pid ? callbacks_.control_group_of(*incident.culprit.pid) : std::string();
   fault.told.xids = incident.xids;
   fault.told.saw = incident.culprit.evidence;
+  fault.told.user = user_of(fault.told.culprit);
   identify(fault.told);
   fault.is_contained = is_contained(incident);
   if (!fault.is_parked && callbacks_.is_held(fault.domain)) {
@@ -200,6 +201,7 @@ void Tally::note_fallen(Fault& fault) const {
 
 void Tally::contained(fault::FaultClass fault_class, PastFault fault) {
   identify(fault);
+  fault.user = user_of(fault.culprit);
   Fault its;
   its.domain = fault.domain;
   its.culprit = fault.culprit;

@@ -43,6 +43,8 @@ class Tally {
     std::function<void(const PastFault&)> on_counted = nullptr;
     /// Null: that of the machine.
     std::function<WallTime()> wall_now = nullptr;
+    /// Whose a tenant is; empty: not known. Null: nobody's is.
+    std::function<std::string(const std::string& tenant)> user_of = nullptr;
   };
   Tally(Knows knows, Callbacks callbacks) : at_(knows), callbacks_(std::move(callbacks)) {}
 
@@ -95,6 +97,9 @@ class Tally {
 
   bool may_be_on(const fault::Gpu& gpu, const std::string& domain) const {
     return !callbacks_.may_be_on || callbacks_.may_be_on(gpu, domain);
+  }
+  std::string user_of(const std::string& tenant) const {
+    return callbacks_.user_of ? callbacks_.user_of(tenant) : std::string();
   }
   void note_affected(Fault& fault, const fault::Incident& incident) const;
   bool is_aftermath(std::uint64_t id, const Fault& fault) const;

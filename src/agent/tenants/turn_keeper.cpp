@@ -2,6 +2,8 @@
 #include "agent/tenants/turn_keeper.h"
 
 #include <algorithm>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "ground/os/memory.h"
@@ -61,6 +63,12 @@ void TurnKeeper::begin() {
   look();
 }
 
+/// Who is no client of that domain by MPS's word takes nobody's time there.
+bool TurnKeeper::may_compute(const Tenant& tenant) const {
+  const Process* const process = at_.processes.living(tenant.active.pid);
+  return can_compute(tenant) && process != nullptr && process->is_known_in(tenant.active.domain);
+}
+
 void TurnKeeper::look() {
   if (at_.options.turns->is_free()) return;
   const Monotonic now = at_.clock.now();
@@ -71,18 +79,19 @@ void TurnKeeper::look() {
   for (const auto& [name, tenant] : at_.tenants.all()) {
     turns::Claim claim = claim_of(*tenant, now);
     claim.was_held &= is_first_look_;
-    if (can_compute(*tenant) && claim.units > 0)
+    if (const auto user = at_.credentials.owner_of(name)) claim.user = std::to_string(*user);
+    if (may_compute(*tenant) && claim.units > 0)
       claims[gpu_of_domain[tenant->active.domain]].push_back(claim);
   }
   is_first_look_ = false;
   const turns::Limits limits{at_.options.turn_max};
   std::optional<Nanoseconds> again;
-  std::map<std::string_view, bool> waits;
+  std::set<std::string> waits;
   for (const auto& [gpu, its] : claims) {
-    turns::TurnState& state = gpus_[gpu];
+    turns::Round& state = gpus_[gpu];
     const auto its_next = turns::advance(*at_.options.turns, limits, state, its, now);
     if (its_next) again = std::min(again.value_or(*its_next), *its_next);
-    for (const auto& [name, since] : state.waiting) waits[name] = true;
+    for (const auto& [name, since] : state.waiting()) waits.insert(name);
   }
   // Who waits first: nobody else begins a step before.
   const std::uint32_t until = abi::HoldWord::until(
@@ -101,12 +110,12 @@ TurnReport TurnKeeper::report_of(const Tenant& tenant) const {
   using State = TurnReport::State;
   const abi::TurnPlace& said = tenant.page().turn;
   for (const auto& [gpu, state] : gpus_) {
-    const auto waiting = state.waiting.find(tenant.name());
-    if (waiting != state.waiting.end())
-      return {State::Waits, class_of(tenant), at_.clock.now() - waiting->second};
+    const auto all = state.waiting();
+    const auto waiting = all.find(tenant.name());
+    if (waiting != all.end()) return {State::Waits, class_of(tenant), at_.clock.now() - waiting->second};
   }
   const bool asks = said.taken.load(std::memory_order_relaxed) != 0;
-  const bool wants = said.units.load(std::memory_order_relaxed) != 0 && can_compute(tenant);
+  const bool wants = said.units.load(std::memory_order_relaxed) != 0 && may_compute(tenant);
   return {!asks ? State::NeverAsks : wants ? State::Goes : State::Idle, class_of(tenant), Nanoseconds(0)};
 }
 

@@ -9,6 +9,8 @@
 
 #include "agent/loop/surroundings.h"
 #include "agent/settings/options.h"
+#include "agent/tenants/credentials.h"
+#include "agent/tenants/process.h"
 #include "agent/tenants/tenants.h"
 #include "agent/turns/turns.h"
 #include "ground/base/clock.h"
@@ -39,6 +41,8 @@ class TurnKeeper {
     const Clock& clock;
     Domains& domains;
     Tenants& tenants;
+    const Processes& processes;
+    const Credentials& credentials;
   };
   explicit TurnKeeper(Knows knows) : at_(knows) {}
 
@@ -49,8 +53,9 @@ class TurnKeeper {
   TurnReport report_of(const Tenant& tenant) const;
 
  private:
+  bool may_compute(const Tenant& tenant) const;
   Knows at_;
-  std::map<std::string, turns::TurnState> gpus_;  ///< by the GPU's UUID; "": the one that CUDA finds
+  std::map<std::string, turns::Round> gpus_;  ///< by the GPU's UUID; "": the one that CUDA finds
   bool is_first_look_ = false;
   os::Watch next_look_;
 };

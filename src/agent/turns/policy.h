@@ -24,6 +24,7 @@ struct Claim {
   std::optional<Monotonic> deadline;  ///< time by which they are to be done; none: some time
   Nanoseconds unit_cost{0};           ///< time that one of them takes
   bool was_held = false;              ///< the agent before us had it wait
+  std::string user = {};              ///< whose it is, by the kernel's word
 };
 
 class Policy {

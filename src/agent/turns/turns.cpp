@@ -5,6 +5,7 @@
 #include <set>
 #include <string_view>
 #include <tuple>
+#include <vector>
 
 namespace firebreak::turns {
 namespace {
@@ -46,6 +47,11 @@ Challenger next_of(const Policy& policy, const Limits& limits, TurnState& state,
   return next;
 }
 
+/// Of users, of whom nobody is more urgent.
+struct Equal final : Policy {
+  Nanoseconds urgency(const Claim&, Monotonic) const override { return Nanoseconds(0); }
+};
+
 bool is_to_change(const Policy& policy, const Limits& limits, const TurnState& state, const Claim& going,
                   const Challenger& next, Monotonic now) {
   const bool is_over = now - state.began >= limits.turn();
@@ -75,6 +81,42 @@ std::optional<Nanoseconds> advance(const Policy& policy, const Limits& limits, T
   if (state.waiting.empty()) return std::nullopt;
   const Nanoseconds left = limits.turn() - (now - state.began);
   return left > Nanoseconds(0) ? left : limits.turn();
+}
+
+std::map<std::string, Monotonic, std::less<>> Round::waiting() const {
+  std::map<std::string, Monotonic, std::less<>> all;
+  for (const auto& [user, state] : of_user) {
+    all.insert(state.waiting.begin(), state.waiting.end());
+    const auto its = users.waiting.find(user);
+    if (its != users.waiting.end() && !state.going.empty()) all.emplace(state.going, its->second);
+  }
+  return all;
+}
+
+std::optional<Nanoseconds> advance(const Policy& policy, const Limits& limits, Round& round,
+                                   std::span<const Claim> claims, Monotonic now) {
+  std::map<std::string, std::vector<Claim>> by_user;
+  for (const Claim& claim : claims) by_user[claim.user].push_back(claim);
+  std::vector<Claim> users;
+  for (const auto& [user, its] : by_user) {
+    Claim& all = users.emplace_back();
+    all.tenant = user;
+    all.units = 1;
+    all.was_held = std::ranges::all_of(its, &Claim::was_held);
+  }
+  std::erase_if(round.of_user, [&](const auto& each) { return !by_user.contains(each.first); });
+  // The turn of a tenant goes on where it was when its user had to wait.
+  for (auto& [user, state] : round.of_user) {
+    if (user != round.users.going) state.began += now - round.looked;
+  }
+  round.looked = now;
+  std::optional<Nanoseconds> again = advance(Equal(), limits, round.users, users, now);
+  for (const auto& [user, its] : by_user) {
+    TurnState& state = round.of_user[user];
+    const auto its_next = advance(policy, limits, state, its, now);
+    if (its_next && user == round.users.going) again = std::min(again.value_or(*its_next), *its_next);
+  }
+  return again;
 }
 
 }  // namespace firebreak::turns

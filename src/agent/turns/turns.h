@@ -41,4 +41,19 @@ struct TurnState {
 std::optional<Nanoseconds> advance(const Policy& policy, const Limits& limits, TurnState& state,
                                    std::span<const Claim> claims, Monotonic now);
 
+/// Turns of several users: each has a share of the time, whatever its tenants say of themselves, and what
+/// they say counts in that share.
+struct Round {
+  TurnState users;
+  std::map<std::string, TurnState, std::less<>> of_user;
+  Monotonic looked{};  ///< when it was advanced last
+
+  /// Everybody but one, and for how long; a tenant of a user whose turn it is not waits as well.
+  std::map<std::string, Monotonic, std::less<>> waiting() const;
+};
+
+/// As above. `Claim::user` says whose each is.
+std::optional<Nanoseconds> advance(const Policy& policy, const Limits& limits, Round& round,
+                                   std::span<const Claim> claims, Monotonic now);
+
 }  // namespace firebreak::turns

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -123,6 +124,54 @@ TEST_F(Turns, ASmallDifferenceIsNoReasonToChange) {
   next({one});
   EXPECT_EQ(next({one, other}, milliseconds(99)), "one");
   EXPECT_EQ(next({one, other}, milliseconds(1)), "other");
+}
+
+/// How many of the looks, 10 ms apart, each of these tenants goes at.
+std::map<std::string, int> shares_of(const char* policy, const std::vector<Claim>& claims) {
+  const Limits limits{milliseconds(1'000)};
+  Round round;
+  std::map<std::string, int> shares;
+  for (Monotonic now{seconds(1'000)}; now < Monotonic{seconds(1'060)}; now += milliseconds(10)) {
+    advance(**policy_named(policy), limits, round, claims, now);
+    const auto waiting = round.waiting();
+    for (const Claim& claim : claims)
+      shares[std::string(claim.tenant)] += waiting.contains(claim.tenant) ? 0 : 1;
+  }
+  return shares;
+}
+
+Claim of(const char* user, const char* tenant, Class its_class, std::optional<Monotonic> deadline = {}) {
+  Claim claim{tenant, its_class, 20, deadline, {}};
+  claim.user = user;
+  return claim;
+}
+
+// Whatever a tenant says of its urgency, it says of its own user's share.
+TEST(Round, NobodysUrgencyTakesAnothersUsersShare) {
+  const Monotonic past{seconds(1)};
+  for (const char* policy : {"priority", "deadline"}) {
+    const auto shares =
+        shares_of(policy, {of("alice", "video", Class::Batch), of("mallory", "liar", Class::Live, past)});
+    EXPECT_NEAR(shares.at("video"), 3'000, 60) << policy;
+    EXPECT_NEAR(shares.at("liar"), 3'000, 60) << policy;
+  }
+}
+
+TEST(Round, ManyTenantsOfOneUserTakeNoMoreThanOne) {
+  const auto shares =
+      shares_of("priority", {of("alice", "video", Class::Batch), of("mallory", "1", Class::Live),
+                             of("mallory", "2", Class::Live), of("mallory", "3", Class::Live)});
+  EXPECT_NEAR(shares.at("video"), 3'000, 60);
+  for (const char* its : {"1", "2", "3"}) EXPECT_NEAR(shares.at(its), 1'000, 150) << its;
+}
+
+TEST(Round, WithinAUsersShareTheMoreUrgentGoes) {
+  const auto shares =
+      shares_of("priority", {of("alice", "video", Class::Batch), of("alice", "image", Class::Live),
+                             of("bob", "other", Class::Batch)});
+  EXPECT_NEAR(shares.at("other"), 3'000, 60);
+  EXPECT_GT(shares.at("image"), shares.at("video"));
+  EXPECT_GT(shares.at("video"), 0) << "it has waited for as long as anybody may";
 }
 
 }  // namespace

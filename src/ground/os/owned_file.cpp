@@ -90,25 +90,40 @@ Result<uid_t> reader_of(const std::string& path) {
   return info.st_uid;
 }
 
-Status replace_owned_file(const std::string& folder, const std::string& name, std::string_view content,
-                          uid_t reader) {
-  const auto opened = open_own_folder(folder);
+Result<OwnedFile> OwnedFile::begin(const std::string& folder, const std::string& name, uid_t reader) {
+  auto opened = open_own_folder(folder);
   if (!opened) return propagate(opened);
   const std::string next = "." + name + "." + std::to_string(own_pid());
   (void)::unlinkat(opened->get(), next.c_str(), 0);  // left by a process that was killed in the middle
-  const Fd file(
-      ::openat(opened->get(), next.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  Fd file(::openat(opened->get(), next.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!file) return fail_errno("make " + folder + "/" + next, errno);
-  Status written = write_all(file, content);
+  OwnedFile made(std::move(*opened), std::move(file), folder, name, next);
   // Root reads what is ours.
-  if (written && reader != ::geteuid() && reader != 0) {
-    const Status let = let_user_read(file, reader);
-    if (!let && let.error().code != ErrorCode::Unsupported) written = let;
-  }
-  if (written && ::renameat(opened->get(), next.c_str(), opened->get(), name.c_str()) != 0)
-    written = fail_errno("replace " + folder + "/" + name, errno);
-  if (!written) (void)::unlinkat(opened->get(), next.c_str(), 0);
-  return written;
+  if (reader == ::geteuid() || reader == 0) return made;
+  const Status let = let_user_read(made.file_, reader);
+  if (!let && let.error().code != ErrorCode::Unsupported) return propagate(let);
+  return made;
+}
+
+OwnedFile::~OwnedFile() {
+  if (folder_) (void)::unlinkat(folder_.get(), next_.c_str(), 0);
+}
+
+Status OwnedFile::write(std::string_view piece) { return write_all(file_, piece); }
+
+Status OwnedFile::finish() {
+  if (::renameat(folder_.get(), next_.c_str(), folder_.get(), name_.c_str()) != 0)
+    return fail_errno("replace " + path_ + "/" + name_, errno);
+  folder_.reset();
+  return {};
+}
+
+Status replace_owned_file(const std::string& folder, const std::string& name, std::string_view content,
+                          uid_t reader) {
+  auto file = OwnedFile::begin(folder, name, reader);
+  if (!file) return propagate(file);
+  if (Status written = file->write(content); !written) return written;
+  return file->finish();
 }
 
 }  // namespace firebreak::os

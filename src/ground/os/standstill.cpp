@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <fstream>
 #include <set>
 #include <string>
@@ -26,17 +27,28 @@ std::vector<pid_t> threads_of(pid_t pid) {
   return threads;
 }
 
+enum class Doing {
+  SomethingElse,
+  Running,  ///< what it does is not shown
+  WaitsToWrite,
+};
+
 /// proc(5): the number of the system call in which it is, and its arguments, the first of which is a
 /// descriptor here. A process whose first thread has ended shows none under its own number.
-bool waits_to_write(pid_t pid, pid_t thread, const PipeIdentity& pipe) {
+Doing doing_of(pid_t pid, pid_t thread, const PipeIdentity& pipe) {
   std::ifstream file(thread_folder(pid, thread) + "/syscall");
-  long call = -1;
+  std::string call;
   std::string argument;
-  if (!(file >> call >> argument) || (call != SYS_write && call != SYS_writev)) return false;
+  if (!(file >> call)) return Doing::SomethingElse;
+  if (call == "running") return Doing::Running;
+  const long number = std::strtol(call.c_str(), nullptr, 10);
+  if (!(file >> argument) || (number != SYS_write && number != SYS_writev)) return Doing::SomethingElse;
   struct stat target {};
   const std::string link = thread_folder(pid, thread) + "/fd/" +
                            std::to_string(static_cast<unsigned>(std::stoul(argument, nullptr, 16)));
-  return ::stat(link.c_str(), &target) == 0 && target.st_dev == pipe.device && target.st_ino == pipe.inode;
+  const bool is_it =
+      ::stat(link.c_str(), &target) == 0 && target.st_dev == pipe.device && target.st_ino == pipe.inode;
+  return is_it ? Doing::WaitsToWrite : Doing::SomethingElse;
 }
 
 /// Whoever ends just then cannot be stopped, and need not be.
@@ -45,23 +57,31 @@ bool is_ending(pid_t pid, pid_t thread) {
   return !stat || !is_alive(*stat);
 }
 
-std::set<pid_t> writers_of(pid_t pid, const PipeIdentity& pipe) {
-  std::set<pid_t> writers;
+struct Writers {
+  std::set<pid_t> threads;
+  bool may_be_more = false;  ///< somebody runs
+};
+
+Writers writers_of(pid_t pid, const PipeIdentity& pipe) {
+  Writers writers;
   for (const pid_t thread : threads_of(pid)) {
-    if (waits_to_write(pid, thread, pipe)) writers.insert(thread);
+    const Doing doing = doing_of(pid, thread, pipe);
+    if (doing == Doing::WaitsToWrite) writers.threads.insert(thread);
+    writers.may_be_more |= doing == Doing::Running;
   }
   return writers;
 }
 
-/// One who has just been given room runs for a moment, and does not show what he does.
+/// One who has just been given room runs for a moment, and does not show what he does. Where nobody runs
+/// nobody is waited for: who asks us has others to look after.
 std::set<pid_t> await_writers(pid_t pid, const PipeIdentity& pipe) {
   constexpr int looks = 50;
-  std::set<pid_t> writers = writers_of(pid, pipe);
-  for (int i = 0; i < looks && writers.empty(); ++i) {
+  Writers writers = writers_of(pid, pipe);
+  for (int i = 0; i < looks && writers.threads.empty() && writers.may_be_more; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
     writers = writers_of(pid, pipe);
   }
-  return writers;
+  return writers.threads;
 }
 
 /// The stopped process belongs to the thread that stopped it, and is ended with that thread.

@@ -104,6 +104,21 @@ struct KernelWithSpaces final : os::RealKernel {
     const auto found = files.find(path);
     return found == files.end() ? os::RealKernel::read_file(path) : found->second;
   }
+  int environment_looks = 0;  ///< at anybody's
+  Result<std::string> read_memory_file(const std::string& path) override {
+    environment_looks += path.ends_with("/environ") ? 1 : 0;
+    return os::RealKernel::read_memory_file(path);
+  }
+  std::function<void()> before_read;
+  Result<std::size_t> read(const os::Fd& fd, std::span<std::byte> into) override {
+    if (before_read) before_read();
+    return os::RealKernel::read(fd, into);
+  }
+  std::function<void(pid_t)> before_stop;  ///< of that process, but for its writers
+  Result<std::unique_ptr<os::Standstill>> stop_all_but_writers(pid_t pid, const os::Fd& pipe) override {
+    if (before_stop) before_stop(pid);
+    return os::RealKernel::stop_all_but_writers(pid, pipe);
+  }
   std::function<void(pid_t)> before_pidfd;  ///< of that process, is opened
   Result<os::Fd> pidfd_open(pid_t pid) override {
     if (before_pidfd) before_pidfd(pid);
@@ -149,8 +164,7 @@ struct AgentTest : testing::Test {
   /// MPS lists it, as a client of where it was expected.
   void be_named(pid_t pid) {
     const auto its = detectors.targets.find(pid);
-    if (its != detectors.targets.end())
-      domains.callbacks.on_clients(its->second.domain, {clock.now(), {pid}});
+    if (its != detectors.targets.end()) domains.callbacks.on_clients(its->second.said, {clock.now(), {pid}});
   }
   std::string refusal(Peer& peer, const abi::Message& message, int descriptor = -1) {
     const abi::Message answer = ask(peer, message, descriptor);

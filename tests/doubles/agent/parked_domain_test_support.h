@@ -65,7 +65,8 @@ class ParkedDomain : public AgentTest {
 
   void begin(Milliseconds limit) {
     const std::string client = directory.path() + "/client";
-    // It keeps what it is told: see turns_of(). That file is there, and open, before it says that it is ready.
+    // It keeps what it is told: see turns_of(). That file is there, and open, before it says that it is
+    // ready.
     std::ofstream(client) << "#!/bin/sh\nread begin\nexec 3>>'" << directory.path()
                           << "/turns-'$(basename $CUDA_MPS_PIPE_DIRECTORY)\necho ready\nexec cat >&3\n";
     std::filesystem::permissions(client, std::filesystem::perms::owner_all);
@@ -127,7 +128,11 @@ class ParkedDomain : public AgentTest {
       if (variable.first == "CUDA_COREDUMP_FILE") process.pipe = variable.second;
     }
     process.pid = kernel.spawn(request).value();
-    ask(command, abi::Adopt{name, abi::Role::Active, process.pid});
+    command.send(abi::Adopt{name, abi::Role::Active, process.pid});
+    settle();
+    EXPECT_TRUE(command.receive());
+    if (is_client) be_named(process.pid);
+    if (is_client && place.spare) domains.callbacks.on_clients("b", {clock.now(), {process.pid}});
     if (opens_gpu) detectors.callbacks.on_gpu_opened(process.pid);
     settle();
     return process;
@@ -211,6 +216,7 @@ class ParkedDomain : public AgentTest {
   std::size_t dumps_bytes_max = std::size_t{1} << 20;  ///< The agents that begin() starts have these.
   Milliseconds returns_within = AgentOptions{}.returns_within;
   bool opens_gpu = true;  ///< whoever is started
+  bool is_client = true;  ///< likewise: MPS names it, where it was told to run
 
  private:
   std::vector<std::string> told_so_far_;

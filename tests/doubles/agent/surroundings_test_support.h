@@ -45,6 +45,7 @@ struct FakeDetectors final : Detectors {
     if (guard_at_once) callbacks.on_guard(target.pid, *guard_at_once);
     return {};
   }
+  void place(pid_t pid, const std::string& domain) override { targets[pid].domain = domain; }
   std::optional<strays::GuardReport> guard_at_once;  ///< A process that is followed has it already.
   Status follow_progress(pid_t pid, watch::ReadProgress read) override {
     progress[pid] = std::move(read);

@@ -197,7 +197,9 @@ Confidence Judge::confidence_of_death(const Fault& exit, bool alone) const {
     if (!signal.xid) continue;
     const bool watched_one = watched(signal.pid) != nullptr;
     // The graphics engine's line may name anybody under MPS, and so also who has just left.
-    const bool names_it = names_its_client(signal) || exit.domain.empty();
+    const WatchedProcess* its = watched(exit.pid);
+    const bool names_it =
+        names_its_client(signal) || (its == nullptr ? exit.domain.empty() : is_without_mps(*its));
     if (watched_one && signal.pid == exit.pid && names_it) return Confidence::Certain;
     const bool fetch = signal.place.find(fetch_client) != std::string::npos;
     is_fetch = is_fetch || fetch;
@@ -222,7 +224,7 @@ void Judge::memory_fault(const Fault& xid) {
   if (names_its_client(xid)) return add(Confidence::Certain, xid.pid, says);
   if (told_by_uvm(named->pid)) return add(Confidence::Probable, xid.pid, says);
   if (is_cleared(*named)) return add(Confidence::Unknown, {}, says + ", but UVM told of no fault of it");
-  if (!named->domain.empty()) {
+  if (!is_without_mps(*named)) {
     return add(Confidence::Unknown, {},
                says + "; under MPS the graphics engine's Xid was seen to name an innocent");
   }
@@ -233,7 +235,7 @@ void Judge::memory_fault(const Fault& xid) {
 void Judge::channel_reset(const Fault& xid) {
   const WatchedProcess* named = watched(xid.pid);
   if (!named || incident_.fault_class != FaultClass::Sm) return;
-  const bool has_own_channel = named->domain.empty();
+  const bool has_own_channel = is_without_mps(*named);
   add(has_own_channel ? Confidence::Certain : Confidence::Unknown, has_own_channel ? xid.pid : std::nullopt,
       "Xid 43 names " + process(named->pid) + " as the owner of the channel that was reset");
 }
@@ -252,7 +254,7 @@ void Judge::progress() {
   if (!first) return;
   // A neighbour's fault stops all of its domain, and who is seen first says nothing.
   const WatchedProcess* its = watched(first);
-  const bool is_alone = its && (its->domain.empty() || is_only_client(*first, its->domain));
+  const bool is_alone = its && (is_without_mps(*its) || is_only_client(*first, its->domain));
   const bool names = !several && is_alone;
   add(names ? Confidence::Probable : Confidence::Unknown, names ? first : std::nullopt,
       "the progress of " + process(*first) + " stopped before any other sign");

@@ -20,6 +20,7 @@ struct WatchedProcess {
   pid_t pid = 0;
   std::optional<std::uint32_t> gpu = {};  ///< GPU as Gpu::number
   std::string domain;                     ///< empty: not known, or no MPS domain
+  bool may_be_client = false;             ///< where its domain is not known: it may be in one
   std::optional<std::string> tenant;
   bool uvm_heard = false;  ///< its UVM events are listened to, so that silence means something
   std::optional<Monotonic> uvm_heard_until;  ///< time when that was over: the process ended, or its queue did
@@ -27,6 +28,11 @@ struct WatchedProcess {
   std::optional<Monotonic> ended;            ///< time when its end was seen
   std::optional<Monotonic> struck_until;     ///< a fault reached it: until then its end is no news of its own
 };
+
+/// Then each channel is its own, and who names one names its process.
+inline bool is_without_mps(const WatchedProcess& process) {
+  return process.domain.empty() && !process.may_be_client;
+}
 
 using WatchedProcesses = std::map<pid_t, WatchedProcess>;
 

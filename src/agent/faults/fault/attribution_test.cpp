@@ -60,6 +60,18 @@ TEST(Attribution, AnXidOfTheGraphicsEngineIsProbableWithoutMps) {
   expect(merger.finish().front().culprit, Confidence::Probable, rogue);
 }
 
+/// MPS has not said where it is.
+TEST(Attribution, WhoMayBeAClientIsJudgedAsOne) {
+  Merger merger;
+  WatchedProcess perhaps = watched(rogue, "", false);
+  perhaps.may_be_client = true;
+  merger.watch(perhaps);
+  merger.take(xid_31(110, rogue, address, ""));
+  merger.take(xid(5'000, 13));
+  merger.take(xid(5'001, 43, rogue, ""));
+  for (const Incident& incident : merger.finish()) expect(incident.culprit, Confidence::Unknown, {});
+}
+
 TEST(Attribution, AFetchFaultsXidMayNameAnInnocent) {
   expect(judge({xid_31(110, victim, address, "a", fetch_place)}, false), Confidence::Unknown, {});
 }

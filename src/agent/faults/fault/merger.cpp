@@ -63,7 +63,7 @@ bool says_little(const Incident& incident) {
 /// that has a channel for each client.
 bool is_sure_of(const WatchedProcess& process, const Fault& signal) {
   if (signal.pid != process.pid || !signal.conclusive || is_departure(signal)) return false;
-  return process.domain.empty() || signal.fault_class == FaultClass::Device || names_its_client(signal) ||
+  return is_without_mps(process) || signal.fault_class == FaultClass::Device || names_its_client(signal) ||
          traits_of(signal.source).names_culprit == NamesCulprit::Certainly;
 }
 
@@ -292,12 +292,24 @@ std::vector<Incident> Merger::note_clients(const std::string& domain, Monotonic 
   std::erase_if(clients.others, [&](const auto& other) {
     return clients.present.contains(other.first) || now - other.second > longest_memory;
   });
+  return judge_again();
+}
+
+std::vector<Incident> Merger::judge_again() {
   std::vector<Incident> told;
   for (Open& open : open_) {
     summarize(open.incident);
     if (open.told) told.push_back(open.incident);
   }
   return told;
+}
+
+std::vector<Incident> Merger::place(pid_t pid, const std::string& domain, std::optional<std::uint32_t> gpu) {
+  const auto found = processes_.find(pid);
+  if (found == processes_.end()) return {};
+  found->second.domain = domain;
+  found->second.gpu = gpu;
+  return judge_again();
 }
 
 void Merger::note_client(const std::string& domain, pid_t pid, Monotonic now) {
@@ -383,7 +395,10 @@ void Merger::gather_exits(Open& into, const Fault& signal) {
 /// Marks those whom the fault reaches, and takes something from that they need.
 void Merger::strike(const Incident& incident) {
   const Monotonic until = incident.signals.back().when + options_.aftermath;
-  const bool takes_along = any_signal(incident, takes_contexts_along);
+  // What a process writes of itself takes nobody else along.
+  const bool takes_along = any_signal(incident, [](const Fault& signal) {
+    return takes_contexts_along(signal) && signal.source != FaultSource::CoreDump;
+  });
   const bool of_device = takes_along && incident.fault_class == FaultClass::Device;
   for (auto& [pid, process] : processes_) {
     const bool same_domain = takes_along && !incident.domain.empty() && process.domain == incident.domain;

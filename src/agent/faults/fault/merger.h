@@ -31,6 +31,9 @@ class Merger {
   explicit Merger(MergerOptions options = {}) : options_(options) {}
 
   void watch(const WatchedProcess& process);
+  /// A watched process has come to be known in that domain. Judges again whatever is open; returns what
+  /// somebody has been told of.
+  std::vector<Incident> place(pid_t pid, const std::string& domain, std::optional<std::uint32_t> gpu);
   void set_uvm_heard(pid_t pid, bool heard, Monotonic now);
   /// Tells that some UVM events of the process are lost, so that their silence says nothing. Judges again
   /// whatever is open.
@@ -73,6 +76,7 @@ class Merger {
   std::optional<int> fit(const Open& open, const Fault& signal) const;
   void add(Open& open, const Fault& signal);
   void summarize(Incident& incident);
+  std::vector<Incident> judge_again();
   void strike(const Incident& incident);
   bool is_struck(const Fault& signal) const;
   void gather_exits(Open& into, const Fault& signal);

@@ -80,6 +80,26 @@ TEST_F(MergerTest, EndsOfCoClientsAfterAFaultArePartOfIt) {
   EXPECT_EQ(take(killed(151, stranger, "b")).id, 2u);
 }
 
+// MPS names it as a client while its fault is told of.
+TEST_F(MergerTest, WhereAProcessIsMayComeToBeKnownLater) {
+  const pid_t late = 400;
+  WatchedProcess perhaps = watched(late, "");
+  perhaps.may_be_client = true;
+  merger.watch(perhaps);
+  take(xid(7, 13));
+  take(xid(8, 43, server, "a"));
+  EXPECT_EQ(merger.place(late, "a", 0).size(), 1u) << "who was told of it is told again";
+  EXPECT_EQ(merger.processes().at(late).domain, "a");
+  EXPECT_TRUE(merger.place(401, "a", 0).empty()) << "nobody watches it";
+  EXPECT_FALSE(merger.processes().contains(401));
+}
+
+// A dump is its process's own word: who ends after it ends of something else.
+TEST_F(MergerTest, ACoreDumpTakesNobodyElseAlong) {
+  take(signal_of(FaultSource::CoreDump, FaultClass::Sm, 11, "a", rogue, "Illegal instruction"));
+  EXPECT_TRUE(take(killed(20'000, victim)).signals.front().conclusive);
+}
+
 TEST_F(MergerTest, AKilledClientAndTheXidItLeavesBehindAreOneTermination) {
   const Incident death = take(killed(0, rogue));
   EXPECT_EQ(death.fault_class, FaultClass::Termination);

@@ -165,6 +165,22 @@ TEST(MpsLog, AServerThatCannotGoOnHadNoFaultOfTheGpu) {
   EXPECT_TRUE(parse_mps_log("[2026-11-23 04:55:29.613 Server 13210] Server is handling a fatal exception"));
 }
 
+TEST(MpsLog, ThatThereIsNoFaultIsNone) {
+  const std::string head = "[2026-11-23 04:55:29.613 Server 13210] ";
+  for (const char* text :
+       {"No fault detected", "no fatal GPU error", "Client 815 left without a fault", "0 fatal errors of 3",
+        "a non-fatal error of client 815", "Server is not in a fault", "There was never any exception",
+        "Server recovered from a fatal fault", "Fault isolation: on", "fatal fault containment is off",
+        "Exception handler installed", "fault handling begins", "Fault cleared", "a replayable-fault buffer"})
+    EXPECT_FALSE(parse_mps_log(head + text)) << text;
+  for (const char* text :
+       {"No client is served: Server is handling a fatal GPU error", "Client 815 faulted, no other did",
+        "Client 815 had a fatal fault while handling a command", "No fault before, now a fault of client 815",
+        "Uncontained error: fault isolation is off, an exception of client 815",
+        "Server will not accept clients after a fatal error"})
+    EXPECT_TRUE(parse_mps_log(head + text)) << text;
+}
+
 TEST(MpsLog, ANumberBehindAnotherWordIsNoClient) {
   const auto line =
       parse_mps_log("[2026-11-23 04:55:29.613 Server 13210] a fatal error of subclient 77 in rapid 78");

@@ -36,7 +36,12 @@ void IncidentKeeper::follow(const Target& target) {
   process.gpu = target.gpu;
   process.domain = target.domain;
   process.tenant = target.tenant;
+  process.may_be_client = !target.said.empty();
   merger_.watch(process);
+}
+
+void IncidentKeeper::place(const Target& target) {
+  tell(merger_.place(target.pid, target.domain, target.gpu));
 }
 
 void IncidentKeeper::note_client(const std::string& domain, std::optional<pid_t> client) {

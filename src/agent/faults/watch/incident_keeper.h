@@ -30,6 +30,8 @@ class IncidentKeeper {
 
   void take(const fault::Fault& fault);
   void follow(const Target& target);
+  /// One that is followed has come to be known in its domain.
+  void place(const Target& target);
   void set_ended(pid_t pid, Monotonic when) { merger_.set_ended(pid, when); }
   void set_uvm_heard(pid_t pid, bool heard) { merger_.set_uvm_heard(pid, heard, clock_.now()); }
   void set_uvm_missed(pid_t pid) { merger_.set_uvm_missed(pid, clock_.now()); }

@@ -27,12 +27,18 @@ void locate(fault::Fault& fault, const Places& places) {
 
 void place(fault::Fault& fault, const Target* followed, const Places& places) {
   const fault::SourceTraits& source = fault::traits_of(fault.source);
-  if (!fault.pid || !source.has_process_alone) return;
+  if (!fault.pid) return;
+  if (!source.has_process_alone) {
+    // A detector knows what was known of the process when it began to follow it.
+    const bool is_its_own = followed != nullptr && source.names_culprit != fault::NamesCulprit::Never;
+    if (is_its_own && fault.domain.empty()) fault.domain = followed->domain_by(fault.source);
+    return;
+  }
   std::string domain = fault.domain;
   if (followed != nullptr) {
     // The isolation's module counts GPUs in the order in which they were first used.
     if (source.names_culprit == fault::NamesCulprit::Certainly) set_subject(fault, *followed);
-    if (domain.empty()) domain = followed->domain;
+    if (domain.empty()) domain = followed->domain_by(fault.source);
   } else if (domain.empty() && places.domain_of_server) {
     domain = places.domain_of_server(*fault.pid).value_or("");
   }

@@ -51,6 +51,24 @@ TEST(Subject, WhatTheSourceKnewStays) {
   EXPECT_EQ(completed(of(FaultSource::MpsLog, 4711), &decode, places).domain, "");
 }
 
+/// What it says of itself, and where it was told to run: MPS has not named it yet.
+TEST(Subject, WhereAProcessSaysThatItIsSaysNothingOfOthers) {
+  const Target says{.pid = 4711, .said = "a"}, was_told{.pid = 4711, .said = "a", .is_told = true};
+  for (const FaultSource source : {FaultSource::Xid, FaultSource::UvmEvent, FaultSource::Isolation,
+                                   FaultSource::CoreDump, FaultSource::ProcessExit, FaultSource::Progress})
+    EXPECT_EQ(completed(of(source, 4711), &says, places).domain, "") << fault::to_string(source);
+  for (const FaultSource source : {FaultSource::Xid, FaultSource::UvmEvent, FaultSource::Isolation})
+    EXPECT_EQ(completed(of(source, 4711), &was_told, places).domain, "a") << "the driver names it";
+  for (const FaultSource source : {FaultSource::CoreDump, FaultSource::ProcessExit, FaultSource::Progress})
+    EXPECT_EQ(completed(of(source, 4711), &was_told, places).domain, "") << fault::to_string(source);
+}
+
+/// A detector has the words with which it was told to follow.
+TEST(Subject, WhatHasBecomeKnownOfAProcessCountsForEachSource) {
+  for (const FaultSource source : {FaultSource::UvmEvent, FaultSource::CoreDump, FaultSource::ProcessExit})
+    EXPECT_EQ(completed(of(source, 4711), &decode, places).domain, "a") << fault::to_string(source);
+}
+
 /// Two GPUs; domain "b" is on the second.
 Places two_gpus() {
   Places places = {.domain_of_server = domain_of_server, .gpus = {"0000:3b:00", "0000:5e:00"}};

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "agent/faults/fault/fault.h"
+#include "agent/faults/fault/source_traits.h"
 #include "ground/base/clock.h"
 #include "ground/base/result.h"
 #include "ground/os/kernel.h"
@@ -21,15 +22,23 @@ namespace firebreak::watch {
 struct Target {
   pid_t pid = 0;
   std::optional<std::uint32_t> gpu = {};  ///< GPU as fault::Gpu::number; empty: its domain says which
-  std::string domain;
-  std::optional<std::string> tenant;
+  std::string domain = {};                ///< empty: it is not known to be in one
+  std::optional<std::string> tenant = {};
+  /// While `domain` is empty: where it may be. Nothing follows for others who are there.
+  std::string said = {};
+  bool is_told = false;  ///< `said` is where it was told to run: what the driver says of it happened there
+
+  std::string domain_by(fault::FaultSource source) const {
+    const bool is_drivers = source == fault::FaultSource::Xid || fault::traits_of(source).is_uvm;
+    return domain.empty() && is_told && is_drivers ? said : domain;
+  }
 };
 
 /// Says in `fault` whose it is.
 inline void set_subject(fault::Fault& fault, const Target& target) {
   fault.pid = target.pid;
   fault.gpu.number = target.gpu;
-  fault.domain = target.domain;
+  fault.domain = target.domain_by(fault.source);
   fault.tenant = target.tenant;
 }
 

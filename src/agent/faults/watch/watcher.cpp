@@ -45,6 +45,7 @@ struct Watcher::Parts {
   Status add(const DetectorRow& row);
   void start_all();
   Status follow(const Target& told, Parentage parentage);
+  void place(pid_t pid, const std::string& domain);
   void ended(const ProcessExit& exit, const std::optional<fault::Fault>& fault);
   bool is_fault(const ProcessExit& exit, const fault::Fault& end) const;
   void note_gap(const Gap& gap);
@@ -135,6 +136,14 @@ Status Watcher::Parts::follow(const Target& told, Parentage parentage) {
   orderly.erase(pid);  // the announcement was for one that had the number before
   incidents.follow(target);
   return {};
+}
+
+void Watcher::Parts::place(pid_t pid, const std::string& domain) {
+  const auto found = followed.find(pid);
+  if (found == followed.end()) return;
+  found->second.domain = domain;
+  if (const auto gpu = at.options.places.number_of_domain(domain)) found->second.gpu = gpu;
+  incidents.place(found->second);
 }
 
 void Watcher::Parts::ended(const ProcessExit& exit, const std::optional<fault::Fault>& fault) {
@@ -264,6 +273,8 @@ Status Watcher::add(const DetectorRow& row) { return parts_->add(row); }
 Status Watcher::follow(const Target& target, Parentage parentage) {
   return parts_->follow(target, parentage);
 }
+
+void Watcher::place(pid_t pid, const std::string& domain) { parts_->place(pid, domain); }
 
 Status Watcher::follow_progress(pid_t pid, const ReadProgress& read, const ProgressOptions& options) {
   const Target* const target = parts_->followed_as(pid);

@@ -61,6 +61,8 @@ class Watcher {
   /// Watches a process: its end, and its UVM events as soon as it has a VA space. NotFound when there is none
   /// such.
   Status follow(const Target& target, Parentage parentage = Parentage::Stranger);
+  /// A followed process is known to be in that domain.
+  void place(pid_t pid, const std::string& domain);
   /// Watches a followed process's progress as well, for hangs. NotFound: it is not followed.
   Status follow_progress(pid_t pid, const ReadProgress& read, const ProgressOptions& options = {});
   /// Takes what a followed process wrote to its standard error, in pieces of any size: in CUDA's core dump

@@ -21,6 +21,7 @@ constexpr std::uint16_t elf_core = 4;
 constexpr std::uint16_t machine_cuda = 190;
 
 // The types of a dump's sections.
+constexpr std::uint32_t sm_table = 0x80000000 + 11;
 constexpr std::uint32_t warp_table = 0x80000000 + 14;
 constexpr std::uint32_t lane_table = 0x80000000 + 15;
 
@@ -239,6 +240,13 @@ Result<std::optional<fault::CoreDumpException>> own_exception_in_tables(Bytes du
   return trapped;
 }
 
+bool has_section(const SectionHeaders& all, std::uint32_t type) {
+  for (std::size_t at = 0; at + section_bytes <= all.headers.size(); at += section_bytes) {
+    if (number_at<std::uint32_t>(all.headers.subspan(at, section_bytes), 4) == type) return true;
+  }
+  return false;
+}
+
 /// Looks in one image of code, at `left` headers at most.
 std::string_view kernel_in(Bytes image, std::uint64_t counter, std::size_t& left) {
   if (image.size() < header_bytes || std::memcmp(image.data(), "\177ELF\2\1", 6) != 0) return {};
@@ -284,6 +292,8 @@ Result<std::optional<fault::CoreDumpException>> own_exception_in(Bytes dump) {
   const auto all = section_headers_in(dump);
   if (!all) return fail(ErrorCode::Protocol, "it is cut short");
   auto found = own_exception_in_tables(dump, *all);
+  if (found && !*found && !has_section(*all, sm_table))
+    return fail(ErrorCode::Protocol, "it says nothing of any multiprocessor");
   if (found && *found && (*found)->program_counter)
     (*found)->kernel = kernel_at(dump, *all, *(*found)->program_counter);
   return found;

@@ -21,7 +21,8 @@ inline constexpr const char* assertion_type = "CUDBG_EXCEPTION_WARP_ASSERT";
 /// The first exception in the dump that is its process's own; empty: its kernels did nothing wrong. `type` is
 /// NVIDIA's name, or "CUDBG_EXCEPTION_UNKNOWN" of a number that this program does not know; of a trap, which
 /// has no number, "TRAP". `kernel` is whose code stands where the program counter is. Protocol: it is no
-/// complete dump. Reads nothing outside of `dump`, whatever that holds.
+/// complete dump, or has not even what stands in everybody's. Reads nothing outside of `dump`, whatever that
+/// holds.
 Result<std::optional<fault::CoreDumpException>> own_exception_in(std::span<const std::byte> dump);
 
 /// The same of what has come of a dump so far: its section headers are its end, and what is told by those

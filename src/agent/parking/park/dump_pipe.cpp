@@ -139,6 +139,13 @@ bool DumpPipe::look_ahead() {
   return !length.is_known || bytes().size() + narrow_bytes >= length.bytes;
 }
 
+DumpPipe::Beginning DumpPipe::beginning() const {
+  const auto waiting = os::peek_pipe(fd_, room_bytes_);
+  if (waiting.size() < bytes_free) return Beginning::TooShort;
+  const DumpLength length = length_of_dump(waiting);
+  return length.is_known || length.bytes > 0 ? Beginning::Dump : Beginning::Other;
+}
+
 bool DumpPipe::is_full() const { return state_ == State::Nearly && os::is_pipe_full(fd_); }
 
 void DumpPipe::take(std::span<const std::byte> piece) {

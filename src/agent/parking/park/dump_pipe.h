@@ -52,6 +52,7 @@ class BudgetedBytes {
   /// Never more than `bytes_max`, whatever there is room for.
   BudgetedBytes(std::shared_ptr<DumpBudget> budget, std::size_t bytes_max)
       : budget_(std::move(budget)), bytes_(bytes_max) {}
+  /// The other one is empty then, and can be used.
   BudgetedBytes(BudgetedBytes&& other) noexcept
       : budget_(other.budget_),
         bytes_(std::move(other.bytes_)),
@@ -85,6 +86,14 @@ class DumpPipe {
   static Result<DumpPipe> open(os::Kernel& kernel, const std::string& path,
                                std::shared_ptr<DumpBudget> budget = std::make_shared<DumpBudget>());
 
+  enum class Beginning {
+    TooShort,  ///< nobody can tell yet
+    Dump,      ///< a CUDA core dump's
+    Other,     ///< what follows is none
+  };
+  /// What waits in the pipe before anything was read. All of it stays there.
+  Beginning beginning() const;
+
   enum class State {
     Silent,   ///< nobody has dumped
     Writing,  ///< a dump has begun
@@ -108,6 +117,11 @@ class DumpPipe {
   int fd() const { return fd_.get(); }
   const os::Fd& descriptor() const { return fd_; }
   std::span<const std::byte> bytes() const { return bytes_.all(); }
+  /// Gives them away, and has none.
+  BudgetedBytes take_bytes() {
+    ahead_bytes_ = 0;
+    return std::move(bytes_);
+  }
   /// How many were read, those that were thrown away, too.
   std::size_t came_bytes() const { return came_bytes_; }
   /// True when more came than bytes_max, or than the budget had room for.

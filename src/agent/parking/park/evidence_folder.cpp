@@ -103,11 +103,9 @@ Status EvidenceFolder::keep(const Evidence& evidence, uid_t user) const {
   return written;
 }
 
-Status EvidenceFolder::keep(const Evidence& evidence, uid_t user, std::span<const std::byte> content) const {
-  if (!is_evidence_id(evidence.id)) return fail(ErrorCode::InvalidArgument, "no name for a file");
-  const std::string_view text(reinterpret_cast<const char*>(content.data()), content.size());
-  const Status written = os::replace_owned_file(path_, evidence.id + std::string(dump), text, user);
-  return written ? keep(evidence, user) : written;
+Result<os::OwnedFile> EvidenceFolder::begin_dump(const std::string& id, uid_t user) const {
+  if (!is_evidence_id(id)) return fail(ErrorCode::InvalidArgument, "no name for a file");
+  return os::OwnedFile::begin(path_, id + std::string(dump), user);
 }
 
 void EvidenceFolder::make_room(const std::string& id) const {

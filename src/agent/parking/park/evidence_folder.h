@@ -8,12 +8,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "agent/parking/park/evidence.h"
 #include "ground/base/result.h"
+#include "ground/os/owned_file.h"
 
 namespace firebreak::park {
 
@@ -33,12 +33,12 @@ class EvidenceFolder {
   /// Writes it, or writes it anew, for that user. Beyond the limits somebody's oldest are removed, but never
   /// this one, and nobody's who has no more than his part: the limits divided by the number of users.
   Status keep(const Evidence& evidence, uid_t user) const;
-  /// The same, with its dump.
-  Status keep(const Evidence& evidence, uid_t user, std::span<const std::byte> dump) const;
-
- private:
+  /// Its dump, which is there once that is finished. make_room() follows.
+  Result<os::OwnedFile> begin_dump(const std::string& id, uid_t user) const;
+  /// Removes what is beyond the limits, but nothing of that id.
   void make_room(const std::string& id) const;
 
+ private:
   std::string path_;
   EvidenceLimits limits_;
 };

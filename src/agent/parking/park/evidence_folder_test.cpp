@@ -37,8 +37,10 @@ class EvidenceFolderTest : public testing::Test {
   }
   void keep(const EvidenceFolder& folder, const std::string& id, std::size_t dump_bytes,
             uid_t user = ::geteuid()) const {
-    const std::string dump(dump_bytes, 'd');
-    const Status kept = folder.keep(evidence(id), user, std::as_bytes(std::span(dump)));
+    auto dump = folder.begin_dump(id, user);
+    ASSERT_TRUE(dump) << to_string(dump.error());
+    ASSERT_TRUE(dump->write(std::string(dump_bytes, 'd')) && dump->finish());
+    const Status kept = folder.keep(evidence(id), user);
     ASSERT_TRUE(kept) << to_string(kept.error());
   }
   struct stat look_at(const std::string& name) const {
