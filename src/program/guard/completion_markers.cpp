@@ -47,13 +47,18 @@ void CompletionMarkers::stop() {
   changed_.notify_all();
 }
 
+/// Its name in the log.
+CUstream CompletionMarkers::known_stream(CUstream stream, bool per_thread) {
+  if (stream == handle(CU_STREAM_LEGACY_AS_INT)) return nullptr;
+  return stream == nullptr && per_thread ? handle(CU_STREAM_PER_THREAD_AS_INT) : stream;
+}
+
 abi::GuardLaunches* CompletionMarkers::slot(WorkLog::Thread thread, CUstream stream, bool per_thread) {
   CUcontext context = nullptr;
   if (driver_->cuCtxGetCurrent(&context) != CUDA_SUCCESS || context == nullptr) return nullptr;
   note_context(context);
   start_in(context);
-  if (stream == handle(CU_STREAM_LEGACY_AS_INT)) stream = nullptr;
-  if (stream == nullptr && per_thread) stream = handle(CU_STREAM_PER_THREAD_AS_INT);
+  stream = known_stream(stream, per_thread);
   if (stream == nullptr) return log_.slot(thread, stream, StreamKind::Legacy);
   if (stream == handle(CU_STREAM_PER_THREAD_AS_INT)) return log_.slot(thread, stream, StreamKind::PerThread);
   unsigned int flags = CU_STREAM_DEFAULT;
