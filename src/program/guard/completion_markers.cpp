@@ -3,7 +3,7 @@
 
 #include <cstddef>
 #include <cstring>
-#include <system_error>
+#include <utility>
 
 #include "ground/os/self.h"
 
@@ -105,9 +105,10 @@ void CompletionMarkers::stream_created(unsigned int flags) {
 void CompletionMarkers::start_in(CUcontext context) {
   const std::lock_guard lock(mutex_);
   if (thread_.joinable() || stopping_) return;
-  try {
-    thread_ = os::start_background_thread("firebreak-markers", [this, context] { run(context); });
-  } catch (const std::system_error&) {  // the program may have no more threads
+  auto thread = os::start_background_thread("firebreak-markers", [this, context] { run(context); });
+  if (thread) {
+    thread_ = std::move(*thread);
+  } else {  // the program may have no more threads
     stopping_ = true;
     log_.note_gap(abi::GuardWorkNoMarkers);
   }
