@@ -28,8 +28,13 @@ import ctypes
 driver = ctypes.CDLL('${OLD_DRIVER}')
 print(driver.cuInit(7), driver.cuInit(7))")
 
-# It asks for the first function of that name, which is the guard's, before anybody knows a driver.
-check("ended\n" "" ${PYTHON} -c "
+# Whoever looks for a driver among all libraries finds none where none is loaded.
+check("False\n" "" ${PYTHON} -c "
 import ctypes
-ctypes.CDLL(None).cuInit(0)
-print('ended')")
+print(hasattr(ctypes.CDLL(None), 'cuInit'))")
+string(REPLACE "${OLD_DRIVER}" "libcuda.so.1" old_by_name "${old}")
+check("True 42\n" "firebreak: the guard is off: ${old_by_name}\n" ${PYTHON} -c "
+import ctypes
+ctypes.CDLL('${OLD_DRIVER}', ctypes.RTLD_GLOBAL)
+everything = ctypes.CDLL(None)
+print(hasattr(everything, 'cuInit'), everything.cuInit(7))")

@@ -212,7 +212,8 @@ def main():
             if not shutil.which(row.get("needs", "sh")):
                 left_out.append(f"{name} (no {row['needs']})")
                 continue
-            environment = dict(agent.environment, programs=str(samples), sources=str(HERE / "sources"))
+            environment = dict(agent.environment, programs=str(samples), sources=str(HERE / "sources"),
+                               preloads=str(programs.parent / "lib" / "firebreak"))
             if "preload" in row:
                 environment["LD_PRELOAD"] = row["preload"].replace("$programs", str(samples))
             without, with_run = (seen(row, before, environment) for before in ([], agent.run))

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <fstream>
+#include <set>
 
 #include "shared/abi/cuda_arrays.h"
 #include "shared/abi/cuda_green_contexts.h"
@@ -80,6 +81,7 @@ std::pair<CUresult, unsigned long long> CornerProgram::run(const std::string& wh
   if (const CUresult prepared = prepare(); prepared != CUDA_SUCCESS) return {prepared, 0};
   if (what == "capture_and_free" && words >> times) return {capture_and_free(times), 0};
   if (what == "free_twice") return {free_twice(), 0};
+  if (what == "buffer_ids") return buffer_ids();
   if (what == "old_names") return {old_names(), 0};
   if (what == "set_attributes") return {set_attributes(), 0};
   if (what == "attributes") return attributes();
@@ -326,6 +328,28 @@ CUresult CornerProgram::set_synchronous() {
   const unsigned int wanted = 1;
   const CUresult result = driver_.cuMemAlloc_v2(&memory, 4096);
   return first_of(result, driver_.cuPointerSetAttribute(&wanted, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, memory));
+}
+
+/// How many different ones it saw: of two allocations, and of one that came when one of them had gone.
+std::pair<CUresult, unsigned long long> CornerProgram::buffer_ids() {
+  std::set<unsigned long long> ids;
+  std::array<CUdeviceptr, 2> memory{};
+  const auto note = [&](CUdeviceptr address) {
+    unsigned long long id = 0;
+    const CUresult result = driver_.cuPointerGetAttribute(&id, CU_POINTER_ATTRIBUTE_BUFFER_ID, address + 8);
+    ids.insert(id);
+    return result;
+  };
+  CUresult result = CUDA_SUCCESS;
+  for (CUdeviceptr& each : memory) {
+    result = first_of(result, driver_.cuMemAlloc_v2(&each, 4096));
+    result = first_of(result, note(each));
+  }
+  result = first_of(result, driver_.cuMemFree_v2(memory[1]));
+  result = first_of(result, driver_.cuMemAlloc_v2(&memory[1], 4096));
+  result = first_of(result, note(memory[1]));
+  result = first_of(result, note(memory[0]));
+  return {result, ids.size()};
 }
 
 /// Who has detached last is in no such context any more.

@@ -30,6 +30,7 @@ class CornerProgram {
   ///   ask_for_unknown         1: there is a function of a name that no header of ours has.
   ///   allocate_too_much       More than the library between allows, where there is one.
   ///   capture_and_free TIMES  A thread captures so often, and this one allocates and frees meanwhile.
+  ///   buffer_ids              The different identities of three allocations that it has had.
   ///   free_twice              Frees in the order of a stream, and answers what the second time does.
   ///   feed_after CALLS        Has the GPU wait for a word. A thread stores it after so many calls.
   ///   green                   Works in a green context, and answers what it has stored there.
@@ -62,6 +63,7 @@ class CornerProgram {
   CUresult allocate_too_much();
   CUresult capture_and_free(unsigned int times);
   CUresult free_twice();
+  std::pair<CUresult, unsigned long long> buffer_ids();
   CUresult feed_after(unsigned int calls);
   CUresult retain_release(unsigned int times);
   std::pair<CUresult, unsigned long long> green();

@@ -25,6 +25,12 @@ TEST_F(SpareCorners, OneThreadCapturesWhileAnotherOneFrees) {
   EXPECT_TRUE(page_->is(SpareState::Protected)) << page_->reason();
 }
 
+// Who keeps a registration by the memory's identity would take what came later for what was there before.
+TEST_F(SpareCorners, EachAllocationHasAnIdentityOfItsOwn) {
+  EXPECT_EQ(start_plain("model")->ask("corner buffer_ids").value, 3U);
+  EXPECT_EQ(start_protected()->ask("corner buffer_ids").value, 3U);
+}
+
 TEST_F(SpareCorners, WhatIsFreedTwiceInTheOrderOfAStreamIsAnError) {
   const auto program = start_protected();
   EXPECT_EQ(program->tell("corner free_twice"), CUDA_ERROR_INVALID_VALUE);

@@ -44,6 +44,10 @@ TEST_F(SpareGuarded, StraysAreContainedBeforeAMoveAndAfterIt) {
   }
 }
 
+TEST_F(SpareGuarded, EachAllocationHasAnIdentityOfItsOwn) {
+  EXPECT_EQ(start_with_spare()->ask("corner buffer_ids").value, 3U);
+}
+
 /// The instance's address space is another one than that in which its first one began.
 TEST_F(SpareGuarded, StraysAreContainedAfterADomainHasDied) {
   const auto program = start_with_spare("init_without_variables");

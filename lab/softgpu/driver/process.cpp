@@ -162,7 +162,7 @@ void Process::begin_core_dump() {
   }
   dumps_core_ = true;
   // The dump has a thread of its own: somebody may let it wait for ever to write.
-  os::start_background_thread("cuda-core-dump", [this, hold] { dump_core(*hold); }).detach();
+  (void)os::start_detached_thread("cuda-core-dump", [this, hold] { dump_core(*hold); });
 }
 
 void Process::dump_core(const DomainHold& hold) {

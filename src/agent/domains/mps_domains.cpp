@@ -8,6 +8,7 @@
 
 #include "agent/domains/mps/leftovers.h"
 #include "agent/faults/watch/isolation.h"
+#include "ground/os/self.h"
 
 namespace firebreak::agent {
 namespace {
@@ -266,8 +267,8 @@ void MpsDomains::terminate_client(const std::string& domain, pid_t client, Milli
     });
   }
   const std::uint64_t id = next_termination_++;
-  terminations_[id] = std::thread(
-      [this, id, found, known = keeper->report().servers, client, timeout, done = std::move(done)] {
+  auto termination =
+      os::start_thread([this, id, found, known = keeper->report().servers, client, timeout, done] {
         const Status answer = terminate(*found, known, client, timeout);
         loop_.post([this, id, answer, done] {
           const auto ended = terminations_.extract(id);
@@ -275,6 +276,9 @@ void MpsDomains::terminate_client(const std::string& domain, pid_t client, Milli
           done(answer);
         });
       });
+  if (!termination)
+    return loop_.post([why = termination.error(), done = std::move(done)] { done(tl::unexpected(why)); });
+  terminations_[id] = std::move(*termination);
 }
 
 std::optional<std::string_view> MpsDomains::domain_of_server(pid_t pid) {

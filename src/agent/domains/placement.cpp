@@ -17,10 +17,17 @@ std::string domain_to_avoid(const std::vector<Site>& sites, const PlacementWish&
   return sites.empty() ? std::string() : sites.front().domain;
 }
 
+bool may_be_among(const std::vector<std::string>& uuids, const std::string& wanted) {
+  return uuids.empty() ||
+         std::ranges::any_of(uuids, [&](const std::string& uuid) { return uuid.starts_with(wanted); });
+}
+
 std::vector<Site> on_the_gpu(std::vector<Site> sites, const PlacementWish& wish) {
   // A domain of an agent that was told no GPU has all of them.
-  std::erase_if(sites,
-                [&](const Site& site) { return !site.gpu.empty() && !site.gpu.starts_with(wish.gpu); });
+  const bool may_be_there = may_be_among(wish.machine_gpus, wish.gpu);
+  std::erase_if(sites, [&](const Site& site) {
+    return site.gpu.empty() ? !may_be_there : !site.gpu.starts_with(wish.gpu);
+  });
   const auto half = std::ranges::find(sites, wish.other_half, &Site::domain);
   if (half == sites.end()) return sites;
   const std::string gpu = half->gpu;
@@ -47,6 +54,9 @@ std::string reasons(const std::vector<Site>& sites) {
 
 Result<std::string> choose_domain(const std::vector<Site>& sites, const PlacementWish& wish) {
   const std::vector<Site> candidates = on_the_gpu(sites, wish);
+  if (!may_be_among(wish.machine_gpus, wish.gpu))
+    return fail(ErrorCode::NotFound, fmt::format("there is no GPU '{}'", wish.gpu),
+                fmt::format("there is {}", fmt::join(wish.machine_gpus, ", ")));
   if (candidates.empty())
     return fail(ErrorCode::NotFound, "no MPS domain has the GPU " + wish.gpu,
                 "the agent has " + gpus_of(sites) + ", and others where its own --gpu names them");

@@ -23,6 +23,7 @@ struct PlacementWish {
   abi::Role role = abi::Role::Active;
   std::string other_half;  ///< the domain of the tenant's other process; empty: it has none yet
   std::string gpu;         ///< UUID or how one begins; empty: any
+  std::vector<std::string> machine_gpus = {};  ///< UUIDs of all that there are; empty: they are not known
 };
 
 /// Chooses the domain in which a process is to run. Actives share the first domain of a GPU that takes

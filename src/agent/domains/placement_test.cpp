@@ -56,6 +56,16 @@ TEST(Placement, AWishForAGpuIsNoneOfAnAgentThatWasToldNone) {
   EXPECT_EQ(choose_domain(any, {Role::Active, "", "GPU-z"}).value(), "a");
 }
 
+TEST(Placement, AGpuThatTheMachineDoesNotHaveIsAnErrorThere) {
+  const std::vector<Site> any{{"a", "", true, "", 0}, {"b", "", true, "", 0}};
+  const std::vector<std::string> there{"GPU-x1", "GPU-y2"};
+  EXPECT_EQ(choose_domain(any, {Role::Active, "", "GPU-y", there}).value(), "a");
+  const auto chosen = choose_domain(any, {Role::Active, "", "nonsense", there});
+  ASSERT_FALSE(chosen);
+  EXPECT_EQ(chosen.error().code, ErrorCode::NotFound);
+  EXPECT_EQ(to_string(chosen.error()), "there is no GPU 'nonsense' (there is GPU-x1, GPU-y2)");
+}
+
 TEST(Placement, AWishedGpuIsNamedByHowItsUuidBegins) {
   EXPECT_EQ(choose_domain(two_gpus, {Role::Active, "", "GPU-x"}).value(), "0a");
   const auto none = choose_domain(two_gpus, {Role::Active, "", "GPU-z"});

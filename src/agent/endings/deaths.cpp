@@ -244,13 +244,20 @@ bool Deaths::somebody_waits_for(const Process& process) const {
   });
 }
 
+/// Of one that had nothing on the GPU any more nothing is left to be fenced, nor of one whose work has ended
+/// by its guard's word, where nobody follows it.
+bool Deaths::is_to_be_fenced(const Process& process) const {
+  const Remainder& left = process.remainder;
+  const bool has_ended = left.guard && guard::state_of(left.guard->work()) == guard::LaunchState::Ended;
+  return !left.harmless && !(has_ended && !somebody_waits_for(process));
+}
+
 /// Others keep its kernels alive: as long as they do, its end is no fence.
 void Deaths::on_others(pid_t pid, const hold::Findings& others) {
   Process* process = at_.processes.dying(pid);
   if (process == nullptr) return;  // the process gave the GPU back, and lives
   const std::string text = describe(others);
-  // Of one that had nothing on the GPU any more nothing is left to be fenced.
-  const bool is_news = !others.settling && !process->remainder.harmless && process->remainder.others != text;
+  const bool is_news = !others.settling && is_to_be_fenced(*process) && process->remainder.others != text;
   if (is_news) tell_of_others(*process, text);
   on_traces(pid);
   if (somebody_waits_for(*process)) end_forks(*process, others.seen);

@@ -74,6 +74,7 @@ class Deaths {
   bool has_lost_its_clients(const std::string& domain) const;
   std::vector<Tenant*> others_in(const std::string& domain) const;
   bool somebody_waits_for(const Process& process) const;
+  bool is_to_be_fenced(const Process& process) const;
   void end_forks(Process& process, const std::vector<hold::OtherHolder>& holders);
   void let_join(const std::string& tenant);
   void forget_if_nobody_came(const std::string& tenant);

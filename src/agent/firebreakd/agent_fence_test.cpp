@@ -155,6 +155,33 @@ TEST_F(AgentFence, OfAPairThatIsDoneNothingHasToBeFenced) {
   }
 }
 
+// Its guard says so. A child that lives on, as a daemon does, is nothing to be told of.
+TEST_F(AgentFence, OfAProcessWhoseWorkHasEndedNothingHasToBeFenced) {
+  auto [active, page] = forking_alone();
+  const os::Fd file = std::move(os::create_memory_file("guard", sizeof(abi::GuardPage)).value());
+  const os::Mapping guard =
+      os::Mapping::of_file(file.get(), sizeof(abi::GuardPage), os::Protection::ReadWrite).value();
+  guard.as<abi::GuardPage>()->magic = abi::guard_page_magic;
+  guard.as<abi::GuardPage>()->version = abi::guard_page_version;
+  detectors.guards[active.pid()] =
+      std::make_shared<guard::GuardView>(std::move(guard::GuardView::of(file.get()).value()));
+  detectors.callbacks.on_gpu_opened(active.pid());
+  die(active);
+  run_until([&] { return agent->status_json().find("\"state\": \"ended\"") != std::string::npos; });
+  EXPECT_TRUE(child_lives());
+  end_child();
+  for (bool is_released = false; !is_released;) {
+    loop->run_once(Milliseconds(10));
+    clock.advance(Milliseconds(20));
+    while (auto received = subscriber.receive()) {
+      const auto* event = std::get_if<abi::Event>(&received->message);
+      if (event == nullptr) continue;
+      EXPECT_NE(event->what, abi::EventKind::NotFenced) << event->text;
+      is_released |= event->what == abi::EventKind::Released;
+    }
+  }
+}
+
 TEST_F(AgentFence, NobodysChildIsEndedWhileNobodyWaits) {
   auto [active, page] = forking_alone();
   die(active);

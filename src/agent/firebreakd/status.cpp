@@ -78,10 +78,11 @@ nlohmann::json describe_turn(const TurnReport& report) {
           {"waits_ms", std::chrono::duration_cast<Milliseconds>(report.waits).count()}};
 }
 
-const char* state_of(const hold::Held& held, bool lives) {
+const char* state_of(const hold::Held& held, bool lives, bool is_waited_for) {
   if (!held.dead) return "ready";
   if (lives) return "given back";  // the process closed what it had opened, or became another program
-  if (!held.others.none()) return "held elsewhere";
+  const bool has_ended = held.work == hold::WorkState::Ended;
+  if (!held.others.none()) return has_ended && !is_waited_for ? "ended" : "held elsewhere";
   if (held.endless) return "endless";
   return held.work == hold::WorkState::Running ? "running" : "waiting";
 }
@@ -225,9 +226,11 @@ std::string status_json(const StatusSources& of, const Asking& who) {
   for (const hold::Held& held : of.holder.held()) {
     if (!is_to_see(of, who, of.processes.tenant_of(held.pid))) continue;
     const auto since_ms = std::chrono::duration_cast<Milliseconds>(held.since_death).count();
+    const Process* const dying = of.processes.dying(held.pid);
+    const bool is_waited_for = dying != nullptr && !dying->remainder.has_left;
     holds.push_back({{"pid", held.pid},
                      {"tenant", of.processes.tenant_of(held.pid)},
-                     {"state", state_of(held, of.processes.living(held.pid) != nullptr)},
+                     {"state", state_of(held, of.processes.living(held.pid) != nullptr, is_waited_for)},
                      {"others", describe(held.others)},
                      {"since_death_ms", held.dead ? nlohmann::json(since_ms) : nullptr}});
   }

@@ -13,13 +13,20 @@ ApartStarter::~ApartStarter() {
 
 void ApartStarter::start(ApartService service, Done done) {
   const std::uint64_t number = next_++;
-  threads_[number] = os::start_background_thread(
+  const auto tell_later = [this, done](const Error& error) {
+    loop_.post([is_there = std::weak_ptr(is_there_), error, done] {
+      if (!is_there.expired()) done(tl::unexpected(error));
+    });
+  };
+  auto thread = os::start_background_thread(
       "fb-apart", [this, number, service = std::move(service), done = std::move(done)] {
         const Result<pid_t> process = manager_.start_apart(service);
         loop_.post([this, is_there = std::weak_ptr(is_there_), number, process, done] {
           if (!is_there.expired()) finish(number, process, done);
         });
       });
+  if (!thread) return tell_later(thread.error());
+  threads_[number] = std::move(*thread);
 }
 
 void ApartStarter::finish(std::uint64_t number, const Result<pid_t>& process, const Done& done) {

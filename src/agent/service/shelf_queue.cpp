@@ -86,7 +86,11 @@ void ShelfQueue::end_all(std::function<void()> done) {
 
 void ShelfQueue::ask(Question question) {
   ++under_way_;
-  if (!thread_.joinable()) thread_ = os::start_background_thread("fb-shelves", [this] { serve(); });
+  if (!thread_.joinable()) {
+    // Where there is none, the next question starts it.
+    if (auto thread = os::start_background_thread("fb-shelves", [this] { serve(); }))
+      thread_ = std::move(*thread);
+  }
   {
     const std::lock_guard lock(mutex_);
     questions_.push_back(std::move(question));

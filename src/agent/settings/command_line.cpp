@@ -10,6 +10,7 @@
 
 #include "agent/settings/configuration.h"
 #include "ground/os/real_kernel.h"
+#include "ground/pages/arguments.h"
 #include "ground/pages/pages.h"
 #include "ground/platform/machine.h"
 
@@ -245,7 +246,7 @@ std::optional<int> read_command_line(int argument_count, char** arguments, Comma
   add_machine_options(app, into);
   const pages::Subject subject{"firebreakd", 8, platform::version(), examples()};
   if (pages::print_if_asked(app, subject, argument_count, arguments)) return 0;
-  CLI11_PARSE(app, argument_count, arguments);
+  if (const auto status = pages::read_arguments(app, subject.name, argument_count, arguments)) return *status;
   if (!into.configuration.empty()) {
     if (const auto wrong = read_file_too(app, argument_count, arguments, into)) {
       fmt::print(stderr, "firebreakd: {}\n", *wrong);

@@ -184,7 +184,9 @@ Result<std::string> Placements::domain_for(const std::string& tenant, abi::Role 
       if (each.role == abi::Role::Active && each.domain == report.name) ++sites.back().actives;
     }
   }
-  return choose_domain(sites, {role, domain_of_half(tenant, role), gpu});
+  std::vector<std::string> machine_gpus;
+  for (const MachineGpu& each : at_.options.gpus) machine_gpus.push_back(each.uuid);
+  return choose_domain(sites, {role, domain_of_half(tenant, role), gpu, std::move(machine_gpus)});
 }
 
 /// Returns the domain of the tenant's process in the other role, also where that is still to come.

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "ground/os/self.h"
+
 namespace firebreak::cli {
 namespace {
 
@@ -22,8 +24,15 @@ AgentRequest::AgentRequest(os::EventLoop& loop, Question question, std::unique_p
       done_(std::move(done)),
       self_(std::make_shared<AgentRequest*>(this)),
       link_(std::move(first)),
-      awaits_next_(question_.awaits_first_agent),
-      thread_([this] { ask(); }) {}
+      awaits_next_(question_.awaits_first_agent) {
+  auto thread = os::start_thread([this] { ask(); });
+  if (thread) {
+    thread_ = std::move(*thread);
+  } else {
+    answer_ = propagate(thread);
+    post_answer();
+  }
+}
 
 AgentRequest::~AgentRequest() {
   {
@@ -32,7 +41,7 @@ AgentRequest::~AgentRequest() {
     if (link_) link_->hang_up();
   }
   changed_.notify_all();
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
 }
 
 void AgentRequest::ask() {
@@ -50,6 +59,10 @@ void AgentRequest::ask() {
     if (is_taken_back_within(not_yet ? not_yet_pause : look_pause)) return;
     if (not_yet) not_yet_pause = std::min(not_yet_pause * 2, longest_not_yet_pause);
   }
+  post_answer();
+}
+
+void AgentRequest::post_answer() {
   loop_.post([self = std::weak_ptr(self_)] {
     if (const auto request = self.lock()) (*request)->deliver();
   });

@@ -47,6 +47,7 @@ class AgentRequest {
   bool is_away(const Error& error);
   bool is_not_yet(const Error& error);
   bool is_taken_back_within(Milliseconds time);
+  void post_answer();
   void deliver();
 
   os::EventLoop& loop_;

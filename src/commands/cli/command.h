@@ -11,8 +11,6 @@ class App;
 
 namespace firebreak::cli {
 
-/// The status of a command line that is not understood.
-inline constexpr int usage_status = 2;
 /// The status of `firebreak run` where it fails itself, as that of env(1) and timeout(1).
 inline constexpr int own_failure_status = 125;
 

@@ -43,18 +43,13 @@ bool is_usable(const std::vector<Finding>& findings, platform::Gpu gpu) {
 }
 
 int run(bool as_json) {
-  const auto gpu = platform::wanted_gpu();
-  if (!gpu) {
-    (void)complain(to_string(gpu.error()));
-    return usage_status;
-  }
   os::RealKernel kernel;
   ExamineOptions options = usual_places(program_folder() + "/../lib/softgpu/libcuda.so.1");
   options.has_page = FIREBREAK_HAS_PAGE == 1;
   options.probe_result = result_of;
   options.exclusive_gpus = exclusive_gpus(platform::choose());
   const std::vector<Finding> findings = examine(kernel, options);
-  const bool usable = is_usable(findings, *gpu);
+  const bool usable = is_usable(findings, *platform::wanted_gpu());
   fmt::print("{}", as_json ? to_json(findings, usable) + "\n" : to_text(findings));
   return usable ? 0 : 1;
 }

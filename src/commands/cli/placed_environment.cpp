@@ -59,6 +59,18 @@ Environment without_dumps_to_files(Environment placed) {
   return placed;
 }
 
+std::vector<std::string> notes_of_replaced(const Environment& placed, const Environment& own,
+                                           const std::vector<std::string>& heeded) {
+  std::vector<std::string> notes;
+  for (const auto& [name, value] : placed) {
+    const auto before = std::ranges::find(own, name, [](const auto& each) { return each.first; });
+    const bool is_heeded = std::ranges::count(heeded, name) != 0;
+    if (before == own.end() || before->second == value || is_heeded || !name.starts_with("CUDA_")) continue;
+    notes.push_back(name + "='" + before->second + "' is not kept: it is '" + value + "' for the tenant");
+  }
+  return notes;
+}
+
 void prefer_own_driver(Environment& placed, const Environment& own) {
   for (auto& [name, value] : placed) {
     const auto found = std::ranges::find(own, name, [](const auto& each) { return each.first; });

@@ -22,6 +22,11 @@ Status check_placed_environment(const Environment& placed, const Environment& ow
 /// The software GPU's driver is where it is installed here, and not where the agent has it.
 void prefer_own_driver(Environment& placed, const Environment& own);
 
+/// A line for each variable of CUDA's that `own` has another value for, which goes. `heeded`: names of those
+/// that were taken as wishes before.
+std::vector<std::string> notes_of_replaced(const Environment& placed, const Environment& own,
+                                           const std::vector<std::string>& heeded);
+
 /// Whether a variable of that name sets something of the core dump mode.
 bool is_of_dumps(const std::string& name);
 

@@ -28,6 +28,22 @@ class PlacedEnvironment : public testing::Test {
   std::string file_ = directory_.path() + "/file";
 };
 
+TEST_F(PlacedEnvironment, SaysWhatOfTheUsersGoes) {
+  const Environment placed{{"CUDA_MPS_PIPE_DIRECTORY", "/run/firebreak/mps/a"},
+                           {"CUDA_VISIBLE_DEVICES", "GPU-1"},
+                           {"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "25"},
+                           {"FIREBREAK_TENANT", "llm"}};
+  const Environment own{{"CUDA_MPS_PIPE_DIRECTORY", "/tmp/mine"},
+                        {"CUDA_VISIBLE_DEVICES", "0"},
+                        {"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "25"},
+                        {"FIREBREAK_TENANT", "outer"},
+                        {"CUDA_CACHE_PATH", "/tmp/cache"}};
+  EXPECT_THAT(notes_of_replaced(placed, own, {"CUDA_VISIBLE_DEVICES"}),
+              testing::ElementsAre("CUDA_MPS_PIPE_DIRECTORY='/tmp/mine' is not kept: it is "
+                                   "'/run/firebreak/mps/a' for the tenant"));
+  EXPECT_THAT(notes_of_replaced(placed, own, {}), testing::SizeIs(2));
+}
+
 TEST_F(PlacedEnvironment, SaysToWhichDomainAProgramBelongs) {
   Environment placed{{"CUDA_MPS_PIPE_DIRECTORY", "/run/firebreak/mps/a"},
                      {"CUDA_VISIBLE_DEVICES", "GPU-1"},

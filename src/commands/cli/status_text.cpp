@@ -43,7 +43,7 @@ std::string limits_of(const json& member) {
 /// Of one that lives there is what may be needed, or it has given that back itself.
 bool is_of_dead(const json& hold) {
   const std::string state = hold.value("state", "");
-  return state != "ready" && state != "given back";
+  return state != "ready" && state != "given back" && state != "ended";
 }
 
 /// Whether a dead process's last kernels have ended, as far as is known.

@@ -134,6 +134,7 @@ TEST(StatusText, WhoLivesIsNotAmongTheDead) {
   EXPECT_EQ(status_text(R"({"domains": [], "tenants": [], "holds": [
        {"pid": 7, "tenant": "llm", "state": "given back", "since_death_ms": 5},
        {"pid": 8, "tenant": "llm", "state": "ready"},
+       {"pid": 6, "tenant": "llm", "state": "ended", "since_death_ms": 5},
        {"pid": 9, "tenant": "old", "state": "running", "since_death_ms": 5}]})"),
             "DOMAIN  STATE  GPU  DAEMON  SERVERS  CLIENTS  RESTARTS  LAST NEWS\n\nno tenants\n\n"
             "DEAD  TENANT  ITS LAST KERNELS  SINCE\n"

@@ -20,6 +20,8 @@
 namespace firebreak::cli {
 namespace {
 
+constexpr const char* visible_devices = "CUDA_VISIBLE_DEVICES";
+
 /// What the tenant's environment will have: what the agent says goes before our own.
 std::optional<std::string> tenant_variable(const abi::Placed& placed, const std::string& name) {
   for (const auto& [its_name, value] : placed.environment) {
@@ -62,13 +64,22 @@ void use_reachable_socket(std::vector<std::pair<std::string, std::string>>& envi
 
 /// A domain that has all GPUs is no reason to see more of them than was asked for.
 void show_wanted_gpus(Environment& environment, const TenantOptions& options) {
-  constexpr const char* variable = "CUDA_VISIBLE_DEVICES";
-  const auto its = std::ranges::find(environment, variable, [](const auto& each) { return each.first; });
+  const auto its =
+      std::ranges::find(environment, visible_devices, [](const auto& each) { return each.first; });
   if (options.hides_gpus) {
     if (its != environment.end()) environment.erase(its);
   } else if (its == environment.end() && !options.gpu.empty()) {
-    environment.emplace_back(variable, options.gpu);
+    environment.emplace_back(visible_devices, options.gpu);
   }
+}
+
+/// Those variables as our own environment has them, where it does.
+Environment own_of(const Environment& placed) {
+  Environment own;
+  for (const auto& [name, value] : placed) {
+    if (auto its = os::environment_variable(name)) own.emplace_back(name, std::move(*its));
+  }
+  return own;
 }
 
 /// The library that is the guard, and the spare driver instance.
@@ -109,9 +120,10 @@ Status heed_environment(TenantOptions& options) {
   if (share && options.sm_percent == 0) {
     ShareWish wish = share_wish(*share);
     options.sm_percent = wish.percent;
+    if (wish.percent != 0) options.heeded.emplace_back("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE");
     if (!wish.note.empty()) options.notes.push_back(std::move(wish.note));
   }
-  const auto gpus = os::environment_variable("CUDA_VISIBLE_DEVICES");
+  const auto gpus = os::environment_variable(visible_devices);
   if (!gpus && options.gpu.empty()) return {};
   const auto platform = platform::choose();
   const auto uuids = platform ? uuids_of(*platform) : std::vector<std::string>{};
@@ -120,6 +132,7 @@ Status heed_environment(TenantOptions& options) {
     if (!wish) return propagate(wish);
     options.gpu = std::move(wish->gpu);
     options.hides_gpus = wish->hides_all;
+    if (!options.gpu.empty()) options.heeded.emplace_back(visible_devices);
     if (!wish->note.empty()) options.notes.push_back(std::move(wish->note));
   }
   if (options.gpu.empty()) return {};
@@ -168,6 +181,9 @@ Result<os::SpawnRequest> start_request(const TenantOptions& options, const abi::
     return propagate(checked);
   use_reachable_socket(request.environment, options.socket_path);
   show_wanted_gpus(request.environment, options);
+  for (std::string& note :
+       notes_of_replaced(request.environment, own_of(request.environment), options.heeded))
+    notes.push_back(std::move(note));
   if (!options.turn_class.empty()) request.environment.emplace_back("FIREBREAK_CLASS", options.turn_class);
   if (const Status added = add_preload(request, options); !added) return propagate(added);
   if (options.guard == Part::No) return request;

@@ -35,6 +35,7 @@ struct TenantOptions {
   std::uint32_t memory_mib = 0;
   Milliseconds domain_patience{60'000};  ///< where no agent is there, or no MPS domain takes it now
   bool hides_gpus = false;               ///< its environment says that it sees none
+  std::vector<std::string> heeded;       ///< variables of the environment that were taken as wishes
   std::vector<std::string> notes;        ///< what is to be told of it, a line each
   std::vector<std::string> command;
 };

@@ -56,8 +56,12 @@ Result<GpuWish> gpu_wish(const std::string& visible_devices, const std::vector<s
 
 ShareWish share_wish(const std::string& percentage) {
   const auto number = number_in<double>(percentage);
-  if (number && *number > 0 && *number <= 100)
-    return {static_cast<std::uint32_t>(std::max(1.0, std::floor(*number))), {}};
+  if (number && *number > 0 && *number <= 100) {
+    ShareWish wish{static_cast<std::uint32_t>(std::max(1.0, std::floor(*number))), {}};
+    if (*number != wish.percent)
+      wish.note = quoted(share_variable, percentage) + " is taken as " + std::to_string(wish.percent);
+    return wish;
+  }
   return {0, quoted(share_variable, percentage) + " is no share from 0 to 100, and is not heeded"};
 }
 

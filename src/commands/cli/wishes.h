@@ -23,7 +23,7 @@ Result<GpuWish> gpu_wish(const std::string& visible_devices, const std::vector<s
 
 struct ShareWish {
   std::uint32_t percent = 0;  ///< 0: none
-  std::string note;           ///< why it is not heeded; empty: it is
+  std::string note;           ///< what of it is not heeded; empty: all is
 };
 
 /// What CUDA_MPS_ACTIVE_THREAD_PERCENTAGE asks for.

@@ -47,6 +47,8 @@ TEST(ShareWish, IsAWholePercentageOfAtLeastOne) {
   EXPECT_EQ(share_wish("12.9").percent, 12u);
   EXPECT_EQ(share_wish("0.4").percent, 1u);
   EXPECT_EQ(share_wish("25").note, "");
+  EXPECT_EQ(share_wish("25.0").note, "");
+  EXPECT_EQ(share_wish("33.3").note, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE='33.3' is taken as 33");
 }
 
 TEST(ShareWish, IsNoneOtherwiseAndSaysSo) {

@@ -11,6 +11,7 @@
 #include "commands/exporter/http_server.h"
 #include "ground/base/log.h"
 #include "ground/os/event_loop.h"
+#include "ground/pages/arguments.h"
 #include "ground/pages/pages.h"
 #include "ground/platform/machine.h"
 #include "shared/link/agent_link.h"
@@ -57,7 +58,7 @@ int main(int argument_count, char** arguments) {
       platform::version(),
       {{"Serves what an agent counts to other machines, too", "firebreak-exporter --listen 0.0.0.0:9757"}}};
   if (pages::print_if_asked(app, subject, argument_count, arguments)) return 0;
-  CLI11_PARSE(app, argument_count, arguments);
+  if (const auto status = pages::read_arguments(app, subject.name, argument_count, arguments)) return *status;
   set_up_logging("firebreak-exporter");
   const Status served = exporter::serve(options);
   if (served) return 0;

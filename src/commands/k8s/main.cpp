@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <CLI/CLI.hpp>
 #include <cctype>
+#include <exception>
 
 #include "commands/cluster/access.h"
 #include "commands/cluster/api_server.h"
@@ -17,6 +18,7 @@
 #include "ground/os/file.h"
 #include "ground/os/host_name.h"
 #include "ground/os/self.h"
+#include "ground/pages/arguments.h"
 #include "ground/pages/pages.h"
 #include "shared/link/agent_question.h"
 
@@ -134,18 +136,15 @@ int main(int argument_count, char** arguments) {
                                {{"Offers eight seats in each domain, and tells the API server of faults",
                                  "firebreak-k8s --seats 8 --kubeconfig /etc/firebreak/kubeconfig"}}};
   if (pages::print_if_asked(app, subject, argument_count, arguments)) return 0;
-  try {
-    app.parse(argument_count, arguments);
-  } catch (const CLI::Success& asked) {
-    return app.exit(asked);
-  } catch (const CLI::ParseError& error) {
-    k8s::tell(std::string(error.what()) + " (man firebreak-k8s)");
-    return 1;
-  }
+  if (const auto status = pages::read_arguments(app, subject.name, argument_count, arguments)) return *status;
   set_up_logging("firebreak-k8s");
   gpr_set_log_function([](gpr_log_func_args*) {});  // our own lines say what goes wrong
-  const Status served = k8s::serve(options);
-  if (served) return 0;
-  k8s::tell(to_string(served.error()));
+  try {
+    const Status served = k8s::serve(options);
+    if (served) return 0;
+    k8s::tell(to_string(served.error()));
+  } catch (const std::exception& unexpected) {  // the process may have no more threads
+    k8s::tell(unexpected.what());
+  }
   return 1;
 }

@@ -11,6 +11,7 @@
 #include "commands/seats/seats.h"
 #include "ground/base/log.h"
 #include "ground/os/event_loop.h"
+#include "ground/pages/arguments.h"
 #include "ground/pages/pages.h"
 #include "shared/link/agent_question.h"
 
@@ -44,7 +45,8 @@ Status serve(const NriOptions& options) {
   if (!signals) return propagate(signals);
   const SystemClock clock;
   link::AgentQuestion agent(options.socket_path);
-  const OfferWatch offers(*rules, {clock, [&agent] { return agent.ask(); }, tell});
+  OfferWatch offers(*rules, {clock, [&agent] { return agent.ask(); }, tell});
+  if (const Status asks = offers.start(); !asks) return propagate(asks);
   const auto seating = [&offers](const Newcomer& newcomer) {
     return seat_for(*offers.offer(), newcomer, offers.actives());
   };
@@ -70,14 +72,7 @@ int main(int argument_count, char** arguments) {
       platform::version(),
       {{"Gives seats beside an agent in another place", "firebreak-nri --socket /run/other/status.sock"}}};
   if (pages::print_if_asked(app, subject, argument_count, arguments)) return 0;
-  try {
-    app.parse(argument_count, arguments);
-  } catch (const CLI::Success& asked) {
-    return app.exit(asked);
-  } catch (const CLI::ParseError& error) {
-    nri::tell(std::string(error.what()) + " (man firebreak-nri)");
-    return 1;
-  }
+  if (const auto status = pages::read_arguments(app, subject.name, argument_count, arguments)) return *status;
   set_up_logging("firebreak-nri");
   const Status served = nri::serve(options);
   if (served) return 0;

@@ -3,15 +3,20 @@
 
 #include <utility>
 
+#include "ground/os/self.h"
 #include "shared/link/status_view.h"
 
 namespace firebreak::nri {
 
 OfferWatch::OfferWatch(k8s::OfferRules rules, Surroundings surroundings)
-    : at_(std::move(surroundings)),
-      keeper_(std::move(rules)),
-      offer_(keeper_.offer()),
-      thread_([this] { work(); }) {}
+    : at_(std::move(surroundings)), keeper_(std::move(rules)), offer_(keeper_.offer()) {}
+
+Status OfferWatch::start() {
+  auto thread = os::start_thread([this] { work(); });
+  if (!thread) return propagate(thread);
+  thread_ = std::move(*thread);
+  return {};
+}
 
 OfferWatch::~OfferWatch() {
   {
@@ -19,7 +24,7 @@ OfferWatch::~OfferWatch() {
     ends_ = true;
   }
   changed_.notify_all();
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
 }
 
 k8s::SharedOffer OfferWatch::offer() const {

@@ -26,6 +26,8 @@ class OfferWatch {
   OfferWatch(k8s::OfferRules rules, Surroundings surroundings);
   OfferWatch(const OfferWatch&) = delete;
   OfferWatch& operator=(const OfferWatch&) = delete;
+  /// Asks from now on. ResourceExhausted: there is no thread left. Call it once.
+  Status start();
   /// Waits for the answer that is under way.
   ~OfferWatch();
 

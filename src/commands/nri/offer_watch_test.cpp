@@ -43,7 +43,8 @@ class OfferWatchTest : public testing::Test {
 };
 
 TEST_F(OfferWatchTest, OffersNothingFirstAndThenWhatTheAgentSays) {
-  const OfferWatch watch({"/s.sock", nullptr, 1, std::chrono::seconds(30), "", ""}, surroundings());
+  OfferWatch watch({"/s.sock", nullptr, 1, std::chrono::seconds(30), "", ""}, surroundings());
+  ASSERT_TRUE(watch.start());
   ASSERT_NE(watch.offer(), nullptr);
   EXPECT_TRUE(until([&] { return watch.offer()->seats.size() == 1; }));
   EXPECT_TRUE(watch.offer()->seats.at(0).is_healthy);
@@ -51,7 +52,8 @@ TEST_F(OfferWatchTest, OffersNothingFirstAndThenWhatTheAgentSays) {
 
 TEST_F(OfferWatchTest, KnowsInWhichDomainTenantsHaveTheirActive) {
   answers = false;
-  const OfferWatch watch({"/s.sock", nullptr, 1, std::chrono::seconds(30), "", ""}, surroundings());
+  OfferWatch watch({"/s.sock", nullptr, 1, std::chrono::seconds(30), "", ""}, surroundings());
+  ASSERT_TRUE(watch.start());
   EXPECT_THAT(watch.actives(), testing::IsEmpty());
   answers = true;
   ASSERT_TRUE(until([&] { return !watch.actives().empty(); }));
@@ -62,7 +64,8 @@ TEST_F(OfferWatchTest, KnowsInWhichDomainTenantsHaveTheirActive) {
 
 TEST_F(OfferWatchTest, AnAgentThatIsAwayChangesNothingUntilItsPatienceIsOver) {
   {
-    const OfferWatch watch({"/s.sock", nullptr, 1, Nanoseconds(0), "", ""}, surroundings());
+    OfferWatch watch({"/s.sock", nullptr, 1, Nanoseconds(0), "", ""}, surroundings());
+    ASSERT_TRUE(watch.start());
     ASSERT_TRUE(until([&] { return watch.offer()->seats.size() == 1; }));
     answers = false;
     EXPECT_TRUE(until([&] { return !watch.offer()->seats.at(0).is_healthy; }));

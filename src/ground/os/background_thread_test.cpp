@@ -19,7 +19,7 @@ TEST(BackgroundThread, GetsNoSignalsAndHasAName) {
   std::binary_semaphore named(0);
   bool blocked = false, own_blocked = true;
   std::array<char, 16> name{};
-  std::thread thread = start_background_thread("a-name-that-is-too-long", [&] {
+  std::thread thread = *start_background_thread("a-name-that-is-too-long", [&] {
     named.acquire();
     sigset_t mask;
     ::pthread_sigmask(SIG_SETMASK, nullptr, &mask);

@@ -291,10 +291,19 @@ class SignalsHeld {
 
 }  // namespace
 
-std::thread start_background_thread(const std::string& name, std::function<void()> run) {
+Result<std::thread> start_thread(std::function<void()> run) {
+  try {
+    return std::thread(std::move(run));
+  } catch (const std::system_error&) {
+    return fail(ErrorCode::ResourceExhausted, "no thread can be started",
+                "raise the limits of processes and of memory: ulimit -a, and pids.max of its control group");
+  }
+}
+
+Result<std::thread> start_background_thread(const std::string& name, std::function<void()> run) {
   const SignalsHeld held;
-  std::thread thread(std::move(run));
-  ::pthread_setname_np(thread.native_handle(), name.substr(0, 15).c_str());
+  auto thread = start_thread(std::move(run));
+  if (thread) ::pthread_setname_np(thread->native_handle(), name.substr(0, 15).c_str());
   return thread;
 }
 
@@ -304,11 +313,9 @@ int without_signals(const std::function<int()>& start) {
 }
 
 Status start_detached_thread(const std::string& name, std::function<void()> run) {
-  try {
-    start_background_thread(name, std::move(run)).detach();
-  } catch (const std::system_error& error) {
-    return fail_errno("start a thread", error.code().value());
-  }
+  auto thread = start_background_thread(name, std::move(run));
+  if (!thread) return propagate(thread);
+  thread->detach();
   return {};
 }
 

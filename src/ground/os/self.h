@@ -111,14 +111,19 @@ class PrivateLibrary {
   void* handle_;
 };
 
+// --- threads
+
+/// A thread of our own program. ResourceExhausted: there is no thread left.
+Result<std::thread> start_thread(std::function<void()> run);
+
 // --- background thread
 // Threads of a library inside somebody else's program, which must not notice them.
 
 /// A thread that gets none of the process's signals, and shows by that name (at most 15 characters).
-std::thread start_background_thread(const std::string& name, std::function<void()> run);
+/// ResourceExhausted: there is no thread left.
+Result<std::thread> start_background_thread(const std::string& name, std::function<void()> run);
 
 /// The same of one that nobody waits for: it outlives whoever started it, so what it uses is its own.
-/// ResourceExhausted: there is no thread left.
 Status start_detached_thread(const std::string& name, std::function<void()> run);
 
 /// Runs `action` in every child of fork() from now on, before fork() returns there.

@@ -29,6 +29,8 @@ constexpr std::uint64_t descriptors_of_an_allocation = 8;
 /// An active that begins anew is answered when its dead predecessor's last kernels have ended, and those are
 /// waited for no longer than the agent's --longest-hold-s.
 constexpr Milliseconds join_timeout{60'000};
+/// Time for which the agent is waited for that is asked for the core dump mode; it is asked again.
+constexpr Milliseconds answer_patience{500};
 /// The agent asks MPS for the standby's server first, and gives up earlier.
 constexpr Milliseconds ready_timeout{30'000};
 /// A lost agent wakes sleepers by hand; this only bounds how long a missed wake-up lasts.
@@ -147,6 +149,7 @@ Outcome<std::unique_ptr<Session>> Session::join(const JoinOptions& options) {
   link->come_back({socket_path, {tenant, token}, Milliseconds(joined->agent_returns_ms)});
   std::unique_ptr<Session> session(
       new Session(std::move(link), std::move(*shared), std::move(answer.descriptors.at(0)), *role, *joined));
+  session->agent_socket_ = socket_path;
   // A predecessor was lost there, and its memory and commits were not.
   const bool goes_on = *role == FB_ROLE_ACTIVE && joined->epoch > 0;
   if (goes_on) {
@@ -196,7 +199,11 @@ Outcome<cuda::Device> Session::current_device() {
 /// This happens once there is a context. The agent knows what goes wrong: its domain is not parked.
 void Session::enter_core_dump_mode() {
   if (std::exchange(has_asked_for_core_dumps_, true)) return;
-  (void)park::enter_mode(*driver_, [this](const abi::Message& question) { return link_->ask(question); });
+  // The agent may be late, and the session over by then.
+  const auto ask = [socket = agent_socket_](const abi::Message& question) {
+    return link::ask_once(socket, question, answer_patience);
+  };
+  park::enter_mode_whenever(driver_, ask, [](const std::function<void()>& run) { run(); });
 }
 
 // --- memory

@@ -137,7 +137,8 @@ class Session {
   journal::Recovered recovered_;
   std::int64_t promoted_at_ns_ = 0;
   bool has_asked_for_core_dumps_ = false;       ///< enter_core_dump_mode()
-  std::unique_ptr<const cuda::Driver> driver_;  ///< This stands before all that is made with it.
+  std::string agent_socket_;
+  std::shared_ptr<const cuda::Driver> driver_;  ///< This stands before all that is made with it.
   std::optional<cuda::HostRegistration> registration_;
   std::optional<cuda::AddressReservation> arena_;
   std::map<std::string, GpuMemory> allocations_;

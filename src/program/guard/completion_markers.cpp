@@ -3,7 +3,7 @@
 
 #include <cstddef>
 #include <cstring>
-#include <system_error>
+#include <utility>
 
 #include "ground/os/self.h"
 
@@ -47,13 +47,18 @@ void CompletionMarkers::stop() {
   changed_.notify_all();
 }
 
+/// Its name in the log.
+CUstream CompletionMarkers::known_stream(CUstream stream, bool per_thread) {
+  if (stream == handle(CU_STREAM_LEGACY_AS_INT)) return nullptr;
+  return stream == nullptr && per_thread ? handle(CU_STREAM_PER_THREAD_AS_INT) : stream;
+}
+
 abi::GuardLaunches* CompletionMarkers::slot(WorkLog::Thread thread, CUstream stream, bool per_thread) {
   CUcontext context = nullptr;
   if (driver_->cuCtxGetCurrent(&context) != CUDA_SUCCESS || context == nullptr) return nullptr;
   note_context(context);
   start_in(context);
-  if (stream == handle(CU_STREAM_LEGACY_AS_INT)) stream = nullptr;
-  if (stream == nullptr && per_thread) stream = handle(CU_STREAM_PER_THREAD_AS_INT);
+  stream = known_stream(stream, per_thread);
   if (stream == nullptr) return log_.slot(thread, stream, StreamKind::Legacy);
   if (stream == handle(CU_STREAM_PER_THREAD_AS_INT)) return log_.slot(thread, stream, StreamKind::PerThread);
   unsigned int flags = CU_STREAM_DEFAULT;
@@ -100,9 +105,10 @@ void CompletionMarkers::stream_created(unsigned int flags) {
 void CompletionMarkers::start_in(CUcontext context) {
   const std::lock_guard lock(mutex_);
   if (thread_.joinable() || stopping_) return;
-  try {
-    thread_ = os::start_background_thread("firebreak-markers", [this, context] { run(context); });
-  } catch (const std::system_error&) {  // the program may have no more threads
+  auto thread = os::start_background_thread("firebreak-markers", [this, context] { run(context); });
+  if (thread) {
+    thread_ = std::move(*thread);
+  } else {  // the program may have no more threads
     stopping_ = true;
     log_.note_gap(abi::GuardWorkNoMarkers);
   }

@@ -51,6 +51,17 @@ class CompletionMarkers {
   /// The index of a kernel's name in the page; the handle is valid now. 0: not known.
   std::uint16_t kernel(CUfunction function);
 
+  /// Runs what waits for, or asks about, all work of the context, and answers its answer.
+  template <class Wait>
+  CUresult wait_for_all(const Wait& wait_on) {
+    return wait_for(log_.under_way(), wait_on);
+  }
+  /// The same of one stream, which is given as to slot().
+  template <class Wait>
+  CUresult wait_for_stream(WorkLog::Thread thread, CUstream stream, bool per_thread, const Wait& wait_on) {
+    return wait_for(log_.under_way_in(thread, known_stream(stream, per_thread)), wait_on);
+  }
+
   /// A context has come; from the second one on the numbers tell no end.
   void note_context(CUcontext context);
   /// Runs what ends a context, and answers its answer, while no marker is put.
@@ -105,6 +116,14 @@ class CompletionMarkers {
     bool locked_;
   };
 
+  static CUstream known_stream(CUstream stream, bool per_thread);
+  template <class Wait>
+  CUresult wait_for(const std::vector<WorkLog::Due>& under_way, const Wait& wait_on) {
+    const CUresult result = wait_on();
+    if (result != CUDA_SUCCESS) return result;
+    for (const WorkLog::Due& each : under_way) log_.ended(each);
+    return result;
+  }
   void start_in(CUcontext context);
   void run(CUcontext context);
   bool prepare(CUcontext context);

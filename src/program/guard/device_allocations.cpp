@@ -127,6 +127,7 @@ CUresult Guard::allocate(abi::GuardFunction function, CUdeviceptr* pointer, std:
       lock.lock();
     }
     if (result == CUDA_SUCCESS) {
+      allocation.id = ++last_id_;
       allocations_.emplace(address, allocation);
       ledger_.allocated(function, address, size_bytes);
       *pointer = address;
@@ -156,7 +157,7 @@ std::optional<Guard::Range> Guard::find(CUdeviceptr pointer) const {
   if (next == allocations_.begin()) return {};
   const auto found = std::prev(next);
   if (pointer - found->first >= found->second.size_bytes) return {};
-  return Range{found->first, found->second.size_bytes, found->second.context};
+  return Range{found->first, found->second.size_bytes, found->second.context, found->second.id};
 }
 
 CUcontext Guard::home_of(CUcontext context) const {

@@ -89,6 +89,7 @@ class Guard {
     CUdeviceptr begin = 0;
     std::size_t size_bytes = 0;
     CUcontext context = nullptr;  ///< context in which it was allocated
+    unsigned long long id = 0;    ///< no other allocation has or had it, of ours or of the driver's
   };
   std::optional<Range> find(CUdeviceptr pointer) const;
   /// A context has gone, and with it what was allocated in it.
@@ -123,6 +124,7 @@ class Guard {
     os::AddressRange block;      ///< block in which it lies
     bool in_slab = false;
     CUcontext context = nullptr;
+    unsigned long long id = 0;
   };
   /// Freed by the program, and still used by what it had launched before.
   struct Leaving {
@@ -186,7 +188,8 @@ class Guard {
 
   mutable std::mutex mutex_;  ///< guards what follows; the driver is called with it held
   std::map<CUdeviceptr, Allocation> allocations_;
-  std::map<CUdeviceptr, CUcontext> placed_;  ///< allocations that the driver placed, and in which context
+  unsigned long long last_id_ = 1ULL << 62U;  ///< The driver counts from 1.
+  std::map<CUdeviceptr, CUcontext> placed_;   ///< allocations that the driver placed, and in which context
   std::vector<Leaving> leaving_;
   std::vector<CUstream> captured_;
   std::atomic<std::size_t> captures_{0};  ///< how many those are

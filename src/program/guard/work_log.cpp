@@ -104,7 +104,7 @@ bool WorkLog::wants_marker(std::size_t slot) const {
   const std::uint32_t launched = launches.launched.load(std::memory_order_acquire);
   const std::uint32_t marked = launches.marked.load();
   const std::uint32_t done = work_.done[slot].load();
-  return launched != marked && (done == marked || launched - done < unfinished_max);
+  return launched != marked && launched != done && (done == marked || launched - done < unfinished_max);
 }
 
 std::vector<WorkLog::Due> WorkLog::due() const {
@@ -134,8 +134,37 @@ std::vector<WorkLog::Due> WorkLog::unmarked() const {
   return unmarked;
 }
 
-/// Markers are not under way there any more: those of before had ended with the stream's work.
-void WorkLog::ended(const Due& unmarked) { work_.done[unmarked.slot].store(unmarked.value); }
+std::vector<WorkLog::Due> WorkLog::under_way() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<Due> all;
+  for (std::size_t slot = 0; slot < owners_.size(); ++slot) {
+    const std::uint32_t launched = work_.launches[slot].launched.load(std::memory_order_acquire);
+    if (launched != work_.done[slot].load()) all.push_back({slot, owners_[slot].stream, launched});
+  }
+  return all;
+}
+
+/// What a stream was that is gone has its handle, and may go on. A stream that each thread has for itself
+/// has the same handle for all of them.
+std::vector<WorkLog::Due> WorkLog::under_way_in(Thread thread, CUstream stream) const {
+  std::vector<Due> all = under_way();
+  const std::lock_guard lock(mutex_);
+  std::erase_if(all, [&](const Due& each) {
+    const Owner& owner = owners_[each.slot];
+    const bool is_anothers = owner.kind == StreamKind::PerThread && owner.thread != thread;
+    return !owner.has_stream || owner.stream != stream || is_anothers;
+  });
+  return all;
+}
+
+/// The GPU's word for more may have come meanwhile.
+void WorkLog::ended(const Due& due) {
+  std::atomic<std::uint32_t>& done = work_.done[due.slot];
+  std::uint32_t before = done.load();
+  while (static_cast<std::int32_t>(due.value - before) > 0 &&
+         !done.compare_exchange_weak(before, due.value)) {
+  }
+}
 
 void WorkLog::marked(const Due& due) { work_.launches[due.slot].marked.store(due.value); }
 

@@ -57,8 +57,15 @@ class WorkLog {
   /// Work behind which no marker may be put, in streams that anybody may ask after: what was launched into
   /// `stream` up to `value`.
   std::vector<Due> unmarked() const;
-  /// The stream was found idle since.
-  void ended(const Due& unmarked);
+  /// What has not ended by now, as far as is known: of all streams, or of one as that thread sees it.
+  std::vector<Due> under_way() const;
+  std::vector<Due> under_way_in(Thread thread, CUstream stream) const;
+  /// Its end was seen since: somebody has waited for it, or found the stream idle.
+  void ended(const Due& due);
+  /// The caller's slot, and all that it has begun there.
+  void all_begun_ended(const abi::GuardLaunches& slot) {
+    ended({static_cast<std::size_t>(&slot - work_.launches), nullptr, slot.begun.load()});
+  }
   /// The handle may mean another stream from now on.
   void stream_gone(CUstream stream);
   /// The context is gone, and what was launched with it has ended.

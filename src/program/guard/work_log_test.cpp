@@ -69,6 +69,45 @@ TEST_F(WorkLogTest, ALaunchIsKnownToRunFromItsMarkerOnAndToHaveEndedWithIt) {
   EXPECT_EQ(state(), LaunchState::Ended);
 }
 
+// A program that has waited may end at once, before any marker.
+TEST_F(WorkLogTest, WhatSomebodyHasWaitedForHasEndedWithoutAMarker) {
+  auto* const first = slot(stream(1));
+  auto* const second = slot(stream(2));
+  launch(first);
+  launch(second);
+  const auto in_first = log_.under_way_in(1, stream(1));
+  ASSERT_THAT(in_first, SizeIs(1));
+  log_.ended(in_first[0]);
+  EXPECT_EQ(state(), LaunchState::Unknown);  // the second runs on
+  const auto all = log_.under_way();
+  launch(first);
+  for (const WorkLog::Due& each : all) log_.ended(each);
+  EXPECT_EQ(state(), LaunchState::Unknown);  // one came while somebody waited
+  log_.all_begun_ended(*first);
+  EXPECT_EQ(state(), LaunchState::Ended);
+  EXPECT_THAT(log_.due(), IsEmpty());
+}
+
+TEST_F(WorkLogTest, AnEndThatWasSeenTakesNothingBackThatTheGpuSaidMeanwhile) {
+  auto* const launches = slot(stream(1));
+  launch(launches);
+  const auto before = log_.under_way();
+  launch(launches);
+  reach(launches, 2);
+  for (const WorkLog::Due& each : before) log_.ended(each);
+  EXPECT_EQ(state(), LaunchState::Ended);
+}
+
+// The handle is the same for all of them.
+TEST_F(WorkLogTest, AThreadHasWaitedForItsOwnDefaultStreamAlone) {
+  launch(slot(stream(9), StreamKind::PerThread, 1));
+  launch(slot(stream(9), StreamKind::PerThread, 2));
+  const auto own = log_.under_way_in(1, stream(9));
+  ASSERT_THAT(own, SizeIs(1));
+  log_.ended(own[0]);
+  EXPECT_EQ(state(), LaunchState::Unknown);
+}
+
 // The stream is as the legacy default stream beside streams that wait for it.
 TEST_F(WorkLogTest, WhatMayHaveNoMarkerHasEndedOnceItsStreamWasFoundIdle) {
   auto* const launches = slot(nullptr, StreamKind::Legacy);

@@ -12,9 +12,9 @@
 #include <cstdint>
 #include <cstdio>
 #include <string_view>
-#include <thread>
 
 #include "ground/os/leave_process.h"
+#include "ground/os/self.h"
 #include "ground/os/socket.h"
 #include "program/cuda/first_gpu.h"
 #include "program/cuda/module.h"
@@ -51,11 +51,14 @@ look:
 
 /// Whoever started us has gone, and nothing of us is to stay: not even where the driver holds all other
 /// threads in a core dump that nobody reads.
-void end_with_the_input() {
-  std::thread([] {
+Status end_with_the_input() {
+  auto thread = os::start_thread([] {
     os::wait_for_end_of_input(STDIN_FILENO);
     os::leave_process_at_once(0);
-  }).detach();
+  });
+  if (!thread) return propagate(thread);
+  thread->detach();
+  return {};
 }
 
 bool is_told_to_begin() {
@@ -85,9 +88,9 @@ Status serve() {
 }  // namespace
 
 int main() {
-  end_with_the_input();
-  if (!is_told_to_begin()) return 0;
-  const Status served = serve();
+  Status served = end_with_the_input();
+  if (served && !is_told_to_begin()) return 0;
+  if (served) served = serve();
   if (!served) fmt::print(stderr, "firebreak-parking-client: {}\n", to_string(served.error()));
   return served ? 0 : 1;
 }

@@ -108,7 +108,8 @@ Status set_all(const cuda::Driver& driver, const Calls& calls, std::string file)
 /// One process's way into the mode, which may take several tries.
 class Entry {
  public:
-  Entry(const cuda::Driver& driver, AskAgent ask) : driver_(driver), calls_(driver), ask_(std::move(ask)) {}
+  Entry(std::shared_ptr<const cuda::Driver> driver, AskAgent ask)
+      : driver_(std::move(driver)), calls_(*driver_), ask_(std::move(ask)) {}
 
   Result<ModeByCalls> go_on() {
     if (said_) return tell();
@@ -122,7 +123,7 @@ class Entry {
     if (pipe == nullptr) return ModeByCalls::NotWanted;
     if (answer->descriptors.size() != 1 || !is_pipe(answer->descriptors[0].get()))
       return fail(ErrorCode::Protocol, "the agent sent no pipe");
-    said_ = set_all(driver_, calls_, reachable(pipe->path, std::move(answer->descriptors[0])));
+    said_ = set_all(*driver_, calls_, reachable(pipe->path, std::move(answer->descriptors[0])));
     return tell();
   }
 
@@ -134,7 +135,7 @@ class Entry {
     return ModeByCalls::Entered;
   }
 
-  const cuda::Driver& driver_;
+  std::shared_ptr<const cuda::Driver> driver_;
   Calls calls_;
   AskAgent ask_;
   std::optional<Status> said_;  ///< what the driver says of it
@@ -147,13 +148,9 @@ bool is_late(const Result<ModeByCalls>& answer) {
 
 }  // namespace
 
-Result<ModeByCalls> enter_mode(const cuda::Driver& driver, const AskAgent& ask) {
-  return Entry(driver, ask).go_on();
-}
-
-void enter_mode_whenever(const cuda::Driver& driver, const AskAgent& ask,
+void enter_mode_whenever(std::shared_ptr<const cuda::Driver> driver, const AskAgent& ask,
                          void (*undisturbed)(const std::function<void()>& run)) {
-  const auto entry = std::make_shared<Entry>(driver, ask);
+  const auto entry = std::make_shared<Entry>(std::move(driver), ask);
   if (!is_late(entry->go_on())) return;
   (void)os::start_detached_thread("firebreak-mode", [entry, undisturbed] {
     Milliseconds pause = between_questions;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 
 #include "program/cuda/driver.h"
 #include "shared/link/question.h"
@@ -23,14 +24,10 @@ enum class ModeByCalls {
 /// for a context alone does nothing (H200, driver 580: results/h200/core-dump-api.json). The dump goes to a
 /// pipe of the agent's. Where that cannot be reached by its path, as in a container, it is by a descriptor,
 /// which stays open. Waits for an agent that does not know the process as a client yet, half a second at
-/// most. Errors: the agent's, or Unsupported: the driver has no such calls; the agent is told where it can
-/// be.
-Result<ModeByCalls> enter_mode(const cuda::Driver& driver, const AskAgent& ask);
-
-/// The same for as long as it takes, on a thread of its own where the agent is late: on a busy machine it has
-/// not heard of the process yet, or does not come to answer. `ask` and `driver` stay until the process ends.
-/// `undisturbed`: runs what it is given on that thread.
-void enter_mode_whenever(const cuda::Driver& driver, const AskAgent& ask,
+/// most; where it is later still, as on a busy machine, a thread of its own goes on for as long as it takes.
+/// What goes wrong the agent is told where it can be. `ask` works until the process ends. `undisturbed`: runs
+/// what it is given on that thread.
+void enter_mode_whenever(std::shared_ptr<const cuda::Driver> driver, const AskAgent& ask,
                          void (*undisturbed)(const std::function<void()>& run));
 
 }  // namespace firebreak::park

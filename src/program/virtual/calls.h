@@ -364,6 +364,15 @@ class Counted {
   std::atomic<std::uint32_t>& calls_;
 };
 
+/// While it is there, so is a call that gives such work. The outside hears of that before the driver.
+class Giving {
+ public:
+  Giving(VirtualProcess& all, Work& work) : counted_(work.givers) { all.word().begin(); }
+
+ private:
+  Counted counted_;
+};
+
 template <class Act>
 CUresult counted_first(Work& work, const Act& act) {
   const Counted counted(work.counted_first);
@@ -382,7 +391,7 @@ CUresult with_work(const Turn& turn, const Act& act, Arguments... arguments) {
   if constexpr (gives_work(purpose) && says_stream<Arguments...>) {
     const CUstream stream = stream_among(arguments...);
     Work& work = turn.all.work_of(stream, per_thread);
-    const Counted giver(work.givers);
+    const Giving giving(turn.all, work);
     const CUresult result = act();
     if (result != CUDA_SUCCESS) return result;
     give(work);
@@ -390,7 +399,7 @@ CUresult with_work(const Turn& turn, const Act& act, Arguments... arguments) {
     return result;
   } else if constexpr (gives_work(purpose)) {
     Work& work = turn.all.work_of(nullptr, per_thread);
-    const Counted giver(work.givers);
+    const Giving giving(turn.all, work);
     const CUresult result = counted_first(work, [&] {
       give(work);
       return act();

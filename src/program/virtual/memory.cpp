@@ -133,12 +133,14 @@ CUresult WindowMemory::allocate(const Instance& active, std::uint64_t size_bytes
   if (address == nullptr || size_bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   if (size_bytes > window_bytes) return CUDA_ERROR_OUT_OF_MEMORY;
   const auto lock = lock_for_caller();
-  if (size_bytes <= largest_piece_bytes) return take_piece(active, {size_bytes, context}, address);
+  if (size_bytes <= largest_piece_bytes)
+    return take_piece(active, {size_bytes, context, ++last_id_}, address);
   std::uint64_t begin = 0;
   if (const CUresult made = add_block(active, whole_blocks(size_bytes), &begin); made != CUDA_SUCCESS)
     return made;
   blocks_[begin].asked_for_bytes = size_bytes;
   blocks_[begin].context = context;
+  blocks_[begin].id = ++last_id_;
   *address = begin;
   return CUDA_SUCCESS;
 }
@@ -187,12 +189,12 @@ std::optional<WindowMemory::Range> WindowMemory::find(std::uint64_t address) con
   const auto block = block_of(address);
   if (block == blocks_.end()) return std::nullopt;
   if (block->second.pieces_of_bytes == 0)
-    return Range{block->first, block->second.asked_for_bytes, block->second.context};
+    return Range{block->first, block->second.asked_for_bytes, block->second.context, block->second.id};
   const auto after = pieces_.upper_bound(address);
   if (after == pieces_.begin()) return std::nullopt;
   const auto& [begin, piece] = *std::prev(after);
   if (address - begin >= piece.size_bytes) return std::nullopt;
-  return Range{begin, piece.size_bytes, piece.context};
+  return Range{begin, piece.size_bytes, piece.context, piece.id};
 }
 
 std::vector<WindowMemory::Range> WindowMemory::all() const {

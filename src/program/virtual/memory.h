@@ -40,6 +40,7 @@ class WindowMemory {
     std::uint64_t begin = 0;
     std::uint64_t size_bytes = 0;
     std::uintptr_t context = 0;
+    unsigned long long id = 0;  ///< no other allocation has or had it, of ours or of the driver's
   };
   /// The allocation that holds the address, as the program asked for it.
   std::optional<Range> find(std::uint64_t address) const;
@@ -97,10 +98,12 @@ class WindowMemory {
     std::vector<bool> taken;            ///< pieces
     std::uint64_t asked_for_bytes = 0;
     std::uintptr_t context = 0;
+    unsigned long long id = 0;
   };
   struct Piece {
     std::uint64_t size_bytes = 0;  ///< what was asked for
     std::uintptr_t context = 0;
+    unsigned long long id = 0;
   };
   struct Host {
     std::size_t size_bytes = 0;
@@ -122,8 +125,9 @@ class WindowMemory {
   mutable std::mutex mutex_;
   mutable std::atomic<int> callers_waiting_{0};
   Addresses addresses_{window_begin, window_bytes};
-  std::map<std::uint64_t, Block> blocks_;  ///< by where they begin
-  std::map<std::uint64_t, Piece> pieces_;  ///< likewise
+  unsigned long long last_id_ = 1ULL << 61U;  ///< The driver counts from 1.
+  std::map<std::uint64_t, Block> blocks_;     ///< by where they begin
+  std::map<std::uint64_t, Piece> pieces_;     ///< likewise
   /// What the program has given back, in an instance that it has left.
   struct Remains {
     Slot slot;

@@ -242,6 +242,8 @@ void correct(const Turn& turn, void* data, CUpointer_attribute attribute, CUdevi
     *static_cast<CUdeviceptr*>(data) = range->begin;
   if (range && attribute == CU_POINTER_ATTRIBUTE_RANGE_SIZE)
     *static_cast<std::size_t*>(data) = range->size_bytes;
+  if (range && attribute == CU_POINTER_ATTRIBUTE_BUFFER_ID)
+    *static_cast<unsigned long long*>(data) = range->id;
   // The driver has it of no context: it was mapped.
   if (range && attribute == CU_POINTER_ATTRIBUTE_CONTEXT) {
     *static_cast<CUcontext*>(data) = reinterpret_cast<CUcontext>(range->context);

@@ -12,10 +12,12 @@ namespace {
 /// Waits for, or asks about, everything that was queued before in what `work` counts.
 template <class Wait>
 CUresult wait_for(VirtualProcess& all, Work& work, const Wait& wait_on) {
+  const std::uint32_t begun = all.word().begun();
   const std::uint64_t queued = work.queued.load();
   const CUresult result = wait_on();
   if (result != CUDA_SUCCESS) return result;
   if (all.is_one_stream(work)) work.end(queued);
+  all.tell_ended(begun);
   all.saw_an_end();
   return result;
 }
@@ -132,7 +134,7 @@ CUresult cuMemcpyHtoD_v2(const OwnCall& call, CUdeviceptr address, const void* h
     const auto copy = call.which(turn.driver.cuMemcpyHtoD_v2, turn.driver.cuMemcpyHtoD_v2_ptds);
     const bool may_change_first = is_pinned_for(call, host, size_bytes) && call.all.is_any_work_under_way();
     Work& work = call.all.work_of(nullptr, call.per_thread);
-    const Counted giver(work.givers);
+    const Giving giving(call.all, work);
     const CUresult result = counted_first(work, [&] {
       call.all.give(work, [&](GivenWork& given, const Work& its) {
         note_upload(turn, given, its, address, host, size_bytes, may_change_first);

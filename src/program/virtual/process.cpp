@@ -343,6 +343,16 @@ bool VirtualProcess::is_work_under_way() {
   return std::ranges::any_of(all, [](const auto& each) { return each.first->is_under_way(); });
 }
 
+void VirtualProcess::tell_ended(std::uint32_t begun) {
+  if (!word_.is_behind()) return;
+  auto all = all_queued();
+  all.emplace_back(&no_work_, 0);
+  const auto has_ended = [](const auto& each) {
+    return each.first->givers.load() == 0 && !each.first->is_under_way();
+  };
+  if (std::ranges::all_of(all, has_ended)) word_.end(begun);
+}
+
 void VirtualProcess::stand_aside(const char* why) {
   static std::atomic<const char*> traced{nullptr};
   if (is_traced() && traced.exchange(why) != why) std::fprintf(stderr, "firebreak: aside: %s\n", why);

@@ -33,6 +33,7 @@
 #include "program/virtual/memory.h"
 #include "program/virtual/news.h"
 #include "program/virtual/objects.h"
+#include "program/virtual/outside_word.h"
 #include "program/virtual/redo.h"
 #include "program/virtual/taken_variables.h"
 #include "shared/abi/spare_page.h"
@@ -206,10 +207,13 @@ class VirtualProcess {
   /// Waits, by `wait_on`, for everything that was queued before.
   template <class Wait>
   CUresult wait_for_all(const Wait& wait_on) {
+    const std::uint32_t begun = word_.begun();
     const auto queued = all_queued();
     const CUresult result = wait_on();
-    if (result == CUDA_SUCCESS) end_all(queued);
-    if (result == CUDA_SUCCESS) saw_an_end();
+    if (result != CUDA_SUCCESS) return result;
+    end_all(queued);
+    tell_ended(begun);
+    saw_an_end();
     return result;
   }
   /// Counts an operation, and has `note` put it down, once, with what it is given. In a capture it is none of
@@ -224,8 +228,12 @@ class VirtualProcess {
   /// After something was given to that stream.
   void maybe_mark(const Turn& turn, Work& work, CUstream stream);
   void give_unknown(Work& work) {
+    word_.begin();
     give(work, [](GivenWork& given, const Work& its) { given.unknown(its); });
   }
+  OutsideWord& word() { return word_; }
+  /// Somebody has waited since word().begun() was `begun`: the outside is told where nothing is under way.
+  void tell_ended(std::uint32_t begun);
   /// The program knows now that something has ended, and may go on from there.
   void saw_an_end() {
     if (given_ != nullptr && !is_never_redone()) given_->seen();
@@ -370,6 +378,7 @@ class VirtualProcess {
   ArgumentAddresses arguments_;
   Graphs graphs_{*this};
   EventTimes event_times_;
+  OutsideWord word_;
   std::unique_ptr<GivenWork> given_;  ///< null: nothing is done again
   std::atomic<bool> is_never_redone_{false};
   Marks marks_{memory_, settings_.between_marks.value_or(Nanoseconds(0))};

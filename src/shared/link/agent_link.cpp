@@ -5,6 +5,7 @@
 #include <exception>
 
 #include "ground/os/memory.h"
+#include "ground/os/self.h"
 
 namespace firebreak::link {
 namespace {
@@ -39,7 +40,9 @@ Result<std::unique_ptr<AgentLink>> AgentLink::connect(const std::string& socket_
                 "start firebreakd, or set FIREBREAK_SOCKET to its socket");
   }
   std::unique_ptr<AgentLink> link(new AgentLink(std::move(*socket)));
-  link->reader_ = std::thread([raw = link.get()] { raw->read_until_lost(); });
+  auto reader = os::start_thread([raw = link.get()] { raw->read_until_lost(); });
+  if (!reader) return propagate(reader);
+  link->reader_ = std::move(*reader);
   return link;
 }
 
@@ -70,7 +73,9 @@ void AgentLink::come_back(Return how) {
     const std::lock_guard lock(mutex_);
     lost_ = false;
   }
-  reader_ = std::thread([this] { find_next_agent() ? read_until_lost() : be_lost(); });
+  auto reader = os::start_thread([this] { find_next_agent() ? read_until_lost() : be_lost(); });
+  if (!reader) return be_lost();
+  reader_ = std::move(*reader);
 }
 
 void AgentLink::say_ready(bool ready) {

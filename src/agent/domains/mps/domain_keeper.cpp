@@ -7,6 +7,7 @@
 #include <future>
 
 #include "ground/os/processes.h"
+#include "ground/os/self.h"
 
 namespace firebreak::mps {
 
@@ -47,9 +48,11 @@ Result<std::unique_ptr<DomainKeeper>> DomainKeeper::start(os::Kernel& kernel, Ke
       new DomainKeeper(kernel, std::move(options), std::move(*loop), std::move(callbacks)));
   std::promise<Status> started;
   // A daemon that is to die with us dies with the thread that has started it.
-  keeper->thread_ = std::thread([raw = keeper.get(), &started] {
+  auto thread = os::start_thread([raw = keeper.get(), &started] {
     raw->run([&started](Status status) { started.set_value(std::move(status)); });
   });
+  if (!thread) return propagate(thread);
+  keeper->thread_ = std::move(*thread);
   if (Status up = started.get_future().get(); !up) return propagate(up);
   return keeper;
 }

@@ -9,6 +9,7 @@
 
 #include "ground/os/descriptors.h"
 #include "ground/os/processes.h"
+#include "ground/os/self.h"
 
 namespace firebreak::hold {
 
@@ -31,6 +32,9 @@ std::string describe(const Release& release) {
 bool is_safe(WorkEnd work) { return work == WorkEnd::Known || work == WorkEnd::Presumed; }
 
 namespace {
+
+/// Pause before a closing begins where there was no thread for it.
+constexpr Nanoseconds before_next_thread = std::chrono::milliseconds(100);
 
 /// Declared in this order, the later the worse.
 WorkEnd worse(WorkEnd one, WorkEnd other) { return std::max(one, other); }
@@ -325,18 +329,27 @@ void Holder::close_now(std::uint64_t id, ClosingPlan plan) {
 /// driver has let go.
 void Holder::start_closing(std::uint64_t id) {
   Dead& dead = dead_.at(id);
-  dead.closing = std::thread(
-      [this, id, plan = dead.plan, looker = dead.looker](Duplicates duplicates) {
-        if (looker) looker->take_time();
-        Findings others = looker ? looker->look(duplicates) : Findings();
-        if (others.none() && !duplicates.empty()) {
-          if (looker) looker->prepare_to_close(duplicates);
-          close_as_planned(plan, duplicates);
-          if (looker && duplicates.empty()) others = looker->look(duplicates);
-        }
-        tell(id, std::move(duplicates), std::move(others));
-      },
-      std::exchange(dead.duplicates, {}));
+  const auto kept = std::make_shared<Duplicates>(std::exchange(dead.duplicates, {}));
+  auto closing = os::start_thread([this, id, plan = dead.plan, looker = dead.looker, kept] {
+    Duplicates duplicates = std::move(*kept);
+    if (looker) looker->take_time();
+    Findings others = looker ? looker->look(duplicates) : Findings();
+    if (others.none() && !duplicates.empty()) {
+      if (looker) looker->prepare_to_close(duplicates);
+      close_as_planned(plan, duplicates);
+      if (looker && duplicates.empty()) others = looker->look(duplicates);
+    }
+    tell(id, std::move(duplicates), std::move(others));
+  });
+  if (closing) {
+    dead.closing = std::move(*closing);
+    return;
+  }
+  dead.duplicates = std::move(*kept);
+  dead.next_look = loop_.after_or_now(before_next_thread, [this, id] {
+    const auto its = dead_.find(id);
+    if (its != dead_.end() && !is_closing(its->second)) start_closing(id);
+  });
 }
 
 void Holder::close_as_planned(ClosingPlan plan, Duplicates& duplicates) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "agent/faults/fault/xid.h"
+#include "ground/os/self.h"
 
 namespace firebreak::watch {
 namespace {
@@ -69,7 +70,9 @@ Status NvmlDetector::start() {
     any = any || last.has_value();
   }
   if (!any) return last;
-  thread_ = std::thread(&NvmlDetector::wait_for_events, this);
+  auto thread = os::start_thread([this] { wait_for_events(); });
+  if (!thread) return propagate(thread, "no NVML events");
+  thread_ = std::move(*thread);
   return {};
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ground/base/units.h"
+#include "ground/os/self.h"
 
 namespace firebreak::watch {
 namespace {
@@ -74,7 +75,7 @@ Remains::~Remains() {
 
 void Remains::look_for(pid_t pid, std::function<void(const std::string&)> tell) {
   const std::uint64_t id = next_id_++;
-  looks_[id] = std::thread([this, id, pid, tell = std::move(tell)] {
+  auto thread = os::start_thread([this, id, pid, tell] {
     std::string found = look(pid);
     loop_.post([self = self_, id, tell, found = std::move(found)] {
       if (*self == nullptr) return;
@@ -82,6 +83,11 @@ void Remains::look_for(pid_t pid, std::function<void(const std::string&)> tell) 
       tell(found);
     });
   });
+  if (thread) {
+    looks_[id] = std::move(*thread);
+  } else {
+    loop_.post([why = to_string(thread.error()), tell = std::move(tell)] { tell("not looked for: " + why); });
+  }
 }
 
 void Remains::told(std::uint64_t id) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <atomic>
+#include <memory>
 
 #include "ground/os/self.h"
 #include "program/guard/preload/hooks.h"
@@ -28,7 +29,9 @@ void enter_core_dump_mode() {
   const auto ask = [socket = *socket](const abi::Message& question) {
     return link::ask_once(socket, question, answer_patience);
   };
-  park::enter_mode_whenever(*driver, ask, [](const std::function<void()>& run) {
+  // It is there until the process ends.
+  const std::shared_ptr<const cuda::Driver> kept(std::shared_ptr<void>(), driver);
+  park::enter_mode_whenever(kept, ask, [](const std::function<void()>& run) {
     const Bypass of_thread;
     run();
   });

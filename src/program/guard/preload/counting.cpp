@@ -65,6 +65,12 @@ void stop_markers() {
   return entry.index;
 }
 
+CUresult ended_with(abi::GuardLaunches* slot, CUresult result) {
+  CompletionMarkers* const markers = slot == nullptr || result != CUDA_SUCCESS ? nullptr : existing_markers();
+  if (markers != nullptr) markers->log().all_begun_ended(*slot);
+  return result;
+}
+
 void note_uncounted() {
   CompletionMarkers* const markers = markers_of_process();
   if (markers != nullptr) markers->log().note_gap(abi::GuardWorkUncounted);

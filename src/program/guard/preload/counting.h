@@ -39,6 +39,8 @@ extern std::atomic<std::uint64_t> streams_age;
 extern std::atomic<std::uint64_t> kernels_age;
 [[gnu::tls_model("initial-exec")]] extern constinit thread_local Known known;
 
+/// All that was begun in it has ended, if the driver says so.
+CUresult ended_with(abi::GuardLaunches* slot, CUresult result);
 abi::GuardLaunches* find_slot(CUstream stream, bool per_thread, KnownStream& entry);
 std::uint16_t find_kernel(CUfunction function, KnownName& entry);
 std::uint16_t find_call(const char* name, KnownName& entry);
@@ -122,6 +124,13 @@ CUfunction kernel_among(First first, Rest... rest) {
   }
 }
 
+/// Such a copy writes to the host and names no stream: it has ended when it returns, and what was in its
+/// stream before.
+template <class... Arguments>
+inline constexpr bool returns_when_done = false;
+template <class... Rest>
+inline constexpr bool returns_when_done<void*, Rest...> = !(says_stream<Rest> || ...);
+
 /// Asks the driver's function, and counts that as work of the stream that the arguments name. Copies and
 /// fills that name none work in the default stream; `per_thread`: that of the calling thread. Of anything
 /// else that names none nobody knows where it works: then the page says that it does not tell everything.
@@ -141,7 +150,11 @@ template <bool per_thread, abi::CudaPurpose purpose, class... Arguments>
       if (slot != nullptr) name = name_of(symbol, &find_call);
     }
     const Launch launch(slot, name);
-    return function(arguments...);
+    if constexpr (purpose == abi::CudaPurpose::Copies && returns_when_done<Arguments...>) {
+      return ended_with(slot, function(arguments...));
+    } else {
+      return function(arguments...);
+    }
   } else {
     note_uncounted();
     return function(arguments...);

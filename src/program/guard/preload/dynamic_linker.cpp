@@ -41,6 +41,8 @@ extern "C" __attribute__((visibility("default"), optimize("O2", "omit-frame-poin
   if (!may_be_replaced(handle, name)) return real(handle, name);
   void* const found = real(handle, name);
   if (found == nullptr) return real(handle, name);
+  // A program that looks whether there is a driver finds one where it would without us.
+  if (firebreak::guard::is_ours(found) && real(RTLD_NEXT, name) == nullptr) return nullptr;
   void* const ours = firebreak::guard::replacement_of_symbol(name, found);
   return ours != nullptr ? ours : found;
 }

@@ -30,9 +30,9 @@ CUresult displaced(const Call& call, CUresult result, CUdeviceptr pointer) {
 /// The driver knows the pages that an allocation of ours lies in, not the allocation; and what is mapped is
 /// no context's.
 void correct_range(const Call& call, CUpointer_attribute attribute, void* data, CUdeviceptr pointer) {
-  const bool is_ours_to_say = attribute == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR ||
-                              attribute == CU_POINTER_ATTRIBUTE_RANGE_SIZE ||
-                              attribute == CU_POINTER_ATTRIBUTE_CONTEXT;
+  const bool is_ours_to_say =
+      attribute == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR || attribute == CU_POINTER_ATTRIBUTE_RANGE_SIZE ||
+      attribute == CU_POINTER_ATTRIBUTE_CONTEXT || attribute == CU_POINTER_ATTRIBUTE_BUFFER_ID;
   if (data == nullptr || !is_ours_to_say) return;
   Guard* const ours = call.guard();
   const auto range = ours == nullptr ? std::nullopt : ours->find(pointer);
@@ -43,6 +43,9 @@ void correct_range(const Call& call, CUpointer_attribute attribute, void* data, 
       break;
     case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
       *static_cast<std::size_t*>(data) = range->size_bytes;
+      break;
+    case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+      *static_cast<unsigned long long*>(data) = range->id;
       break;
     default:
       *static_cast<CUcontext*>(data) = range->context;

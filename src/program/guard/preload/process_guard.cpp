@@ -84,9 +84,12 @@ std::unique_ptr<ProcessGuard> ProcessGuard::create(const cuda::Driver& driver) {
   }
   made->guard_ = std::move(*guard);
   abi::GuardWork& work = made->guard_->ledger().work();
-  const bool moves = virtual_driver::process() != nullptr;  // a marker's word is that of one instance
-  if (moves || os::environment_variable(markers_variable) == "0") {
+  if (os::environment_variable(markers_variable) == "0") {
     work.gaps.fetch_or(abi::GuardWorkNoMarkers);
+  } else if (auto* const moves = virtual_driver::process(); moves != nullptr) {
+    // A marker's word is that of one instance. What the program has waited for, all of them have done.
+    moves->word().be_told_at(work.launches[0].begun, work.done[0]);
+    work.slots.store(1);
   } else {
     made->markers_ = std::make_unique<CompletionMarkers>(driver, work);
   }

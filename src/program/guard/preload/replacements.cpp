@@ -27,13 +27,6 @@ const abi::CudaFunction* function_behind(std::string_view symbol) {
   return plain != nullptr && plain->per_thread_symbol == symbol ? plain : nullptr;
 }
 
-/// A caller that asks for the first of that name among all libraries finds ours, of all functions of the
-/// driver's.
-bool is_ours(const void* found) {
-  const auto library = os::library_of(found);
-  return library && *library == os::library_of(reinterpret_cast<const void*>(&is_ours)).value_or("");
-}
-
 /// A library between the program and the driver has functions of the same names. Whoever asks for one of
 /// these gets that one, which asks for the driver's itself.
 bool is_of_driver(const void* found) { return os::own_name_of_library(found) == "libcuda.so.1"; }
@@ -50,6 +43,13 @@ bool is_wanted(const abi::CudaFunction* function, const void* ours) {
 }
 
 }  // namespace
+
+/// A caller that asks for the first of that name among all libraries finds ours, of all functions of the
+/// driver's.
+bool is_ours(const void* found) {
+  const auto library = os::library_of(found);
+  return library && *library == os::library_of(reinterpret_cast<const void*>(&is_ours)).value_or("");
+}
 
 void* replacement_of_symbol(std::string_view name, const void* found) {
   const abi::CudaFunction* const function = function_behind(name);

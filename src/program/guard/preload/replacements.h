@@ -16,6 +16,9 @@ struct Replacement {
 /// One for each of abi::cuda_functions(), in their order (in_place.cpp).
 std::span<const Replacement> replacements();
 
+/// True when it is a function of this library.
+bool is_ours(const void* found);
+
 /// Returns what stands in for the driver's exported symbol `name`, which is `found`; null: nothing does.
 void* replacement_of_symbol(std::string_view name, const void* found);
 

@@ -25,6 +25,22 @@ CUresult begin_capture(const Call& call, CUstream stream, const Begin& begin) {
   return result;
 }
 
+/// Where nothing is counted yet, nothing has to be known to have ended.
+template <class Wait>
+CUresult wait_for_stream(const Call& call, CUstream stream, const Wait& wait_on) {
+  CompletionMarkers* const markers = existing_markers();
+  if (markers == nullptr) return wait_on();
+  const auto thread = reinterpret_cast<WorkLog::Thread>(&known);
+  return markers->wait_for_stream(thread, stream, call.per_thread, wait_on);
+}
+
+/// From the second context on the numbers tell no end anyway.
+template <class Wait>
+CUresult wait_for_all(const Wait& wait_on) {
+  CompletionMarkers* const markers = existing_markers();
+  return markers == nullptr ? wait_on() : markers->wait_for_all(wait_on);
+}
+
 }  // namespace
 
 CUresult cuStreamCreate(const Call& call, CUstream* stream, unsigned int flags) {
@@ -43,6 +59,22 @@ CUresult cuStreamDestroy_v2(const Call& call, CUstream stream) {
   if (ours != nullptr && result == CUDA_SUCCESS) ours->capture_ends(stream);
   forget_streams();
   return result;
+}
+
+CUresult cuStreamSynchronize(const Call& call, CUstream stream) {
+  const auto wait_on = call.which(call.driver.cuStreamSynchronize, call.driver.cuStreamSynchronize_ptsz);
+  return wait_for_stream(call, stream, [&] { return wait_on(stream); });
+}
+
+CUresult cuStreamQuery(const Call& call, CUstream stream) {
+  const auto ask = call.which(call.driver.cuStreamQuery, call.driver.cuStreamQuery_ptsz);
+  return wait_for_stream(call, stream, [&] { return ask(stream); });
+}
+
+CUresult cuCtxSynchronize(const Call& call) { return wait_for_all(call.driver.cuCtxSynchronize); }
+
+CUresult cuCtxSynchronize_v2(const Call& call, CUcontext context) {
+  return wait_for_all([&] { return call.driver.cuCtxSynchronize_v2(context); });
 }
 
 CUresult cuStreamBeginCapture_v2(const Call& call, CUstream stream, CUstreamCaptureMode mode) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "commands/cli/nearest.h"
+#include "ground/pages/nearest.h"
 
 #include <gtest/gtest.h>
 
-namespace firebreak::cli {
+namespace firebreak::pages {
 namespace {
 
 const std::vector<std::string> commands{"cdi", "doctor", "run", "report", "status", "stop", "top"};
@@ -27,4 +27,4 @@ TEST(Nearest, IsNothingWhereNothingIsNear) {
 TEST(Nearest, IsTheFirstOfThoseThatAreEquallyNear) { EXPECT_EQ(nearest("sto", {"stop", "stow"}), "stop"); }
 
 }  // namespace
-}  // namespace firebreak::cli
+}  // namespace firebreak::pages

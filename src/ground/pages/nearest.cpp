@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "commands/cli/nearest.h"
+#include "ground/pages/nearest.h"
 
 #include <algorithm>
 #include <cstddef>
 
-namespace firebreak::cli {
+namespace firebreak::pages {
 namespace {
 
 constexpr std::size_t longest_word = 64;
@@ -44,4 +44,4 @@ std::string nearest(std::string_view word, const std::vector<std::string>& candi
   return found;
 }
 
-}  // namespace firebreak::cli
+}  // namespace firebreak::pages
