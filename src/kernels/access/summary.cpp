@@ -29,6 +29,11 @@ class Summariser {
     summary_.parameters = kernel.parameters;
     summary_.parameter_bytes = kernel.parameter_bytes;
     for (const ptx::Variable& variable : module.variables) summary_.variables.push_back(variable.name);
+    summary_.whole_words.resize(kernel.parameter_bytes / ValueOrigins::word_bytes);
+    for (const ptx::Parameter& parameter : kernel.parameters)
+      if (parameter.size_bytes == ValueOrigins::word_bytes &&
+          parameter.offset_bytes % ValueOrigins::word_bytes == 0)
+        summary_.whole_words[parameter.offset_bytes / ValueOrigins::word_bytes] = true;
   }
 
   KernelSummary summarise() {
@@ -292,13 +297,13 @@ class Summariser {
     return text.substr(start, text.find(' ', start) - start);
   }
 
-  // Decisions ask whether these are pointers.
-  static void note_origins(const ValueOrigins& origins, std::vector<bool>& used) {
+  // Decisions ask whether these are pointers, or parts of them.
+  void note_origins(const ValueOrigins& origins, std::vector<bool>& used) const {
     if (origins.is_any) used.assign(used.size(), true);
-    for (std::size_t i = 0; i < origins.word_count; ++i)
-      for (std::size_t byte = 0; byte < ValueOrigins::word_bytes; ++byte)
-        if (const std::size_t at = origins.words[i] * ValueOrigins::word_bytes + byte; at < used.size())
-          used[at] = true;
+    for (std::size_t i = 0; i < origins.word_count; ++i) {
+      const auto [begin, end] = bytes_of_pointers(summary_, origins.words[i]);
+      for (std::size_t at = begin; at < end; ++at) used[at] = true;
+    }
   }
 
   void note_relevant() {
@@ -348,6 +353,14 @@ class Summariser {
 };
 
 }  // namespace
+
+std::pair<std::size_t, std::size_t> bytes_of_pointers(const KernelSummary& summary, std::size_t word) {
+  const std::size_t begin = std::min<std::size_t>(word * ValueOrigins::word_bytes, summary.parameter_bytes);
+  const bool is_whole = word < summary.whole_words.size() && summary.whole_words[word];
+  const std::size_t around = is_whole ? 0 : ValueOrigins::word_bytes - 1;
+  return {begin - std::min(begin, around),
+          std::min<std::size_t>(begin + ValueOrigins::word_bytes + around, summary.parameter_bytes)};
+}
 
 KernelSummary summarise(const ptx::Module& module, const ptx::Function& kernel) {
   return Summariser(module, kernel).summarise();
