@@ -331,6 +331,7 @@ class PlaceCompiler {
       step.a = value_of(all);
       step.b = value_of(one);
       step.width_bits = node.width_bits;
+      step.value = index;  // two joins of the same values need not choose the same one
       all = add_value(step);
     }
     return all;
