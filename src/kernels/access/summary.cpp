@@ -21,6 +21,7 @@ namespace {
 constexpr std::size_t most_groups = 1'024;
 constexpr std::size_t most_conditions = 256;  // limit for one access: others are left out, which says less
 constexpr int most_addends = 1'000;
+constexpr std::size_t most_parameter_bytes = 32'764;  // CUDA's limit
 
 class Summariser {
  public:
@@ -29,16 +30,15 @@ class Summariser {
     summary_.parameters = kernel.parameters;
     summary_.parameter_bytes = kernel.parameter_bytes;
     for (const ptx::Variable& variable : module.variables) summary_.variables.push_back(variable.name);
-    summary_.whole_words.resize(kernel.parameter_bytes / ValueOrigins::word_bytes);
-    for (const ptx::Parameter& parameter : kernel.parameters)
-      if (parameter.size_bytes == ValueOrigins::word_bytes &&
-          parameter.offset_bytes % ValueOrigins::word_bytes == 0)
-        summary_.whole_words[parameter.offset_bytes / ValueOrigins::word_bytes] = true;
   }
 
   KernelSummary summarise() {
     if (!kernel_.is_entry || !kernel_.has_body) {
       summary_.refusal = "it is no kernel with a body";
+      return std::move(summary_);
+    }
+    if (kernel_.parameter_bytes > most_parameter_bytes) {
+      summary_.refusal = "its parameters are more than a launch can have";
       return std::move(summary_);
     }
     auto values = std::make_shared<ThreadValues>(find_thread_values(module_, kernel_, budget_));
@@ -306,7 +306,16 @@ class Summariser {
     }
   }
 
+  void note_whole_words() {
+    summary_.whole_words.resize(summary_.parameter_bytes / ValueOrigins::word_bytes);
+    for (const ptx::Parameter& parameter : summary_.parameters)
+      if (parameter.size_bytes == ValueOrigins::word_bytes &&
+          parameter.offset_bytes % ValueOrigins::word_bytes == 0)
+        summary_.whole_words[parameter.offset_bytes / ValueOrigins::word_bytes] = true;
+  }
+
   void note_relevant() {
+    note_whole_words();
     std::vector<bool> used(summary_.parameter_bytes, false);
     for (const ProgramStep& step : summary_.steps) {
       if (step.kind != StepKind::Evaluate) continue;
