@@ -138,6 +138,37 @@ TEST_F(BudgetTest, WhatIsTooComplicatedIsUnknown) {
   EXPECT_EQ(summary_of(nested(1'500)).refusal, too_complicated);
 }
 
+// Each jump by a table may go to each of its labels.
+TEST_F(BudgetTest, TablesOfJumpsAreCounted) {
+  const auto tables = [&](int count) {
+    const std::string labels = repeated(count, [](const std::string& i) { return ", L" + i; });
+    return "T: .branchtargets DONE" + labels + ";\n" +
+           repeated(count, [](const std::string& i) { return "L" + i + ": brx.idx %r1, T;\n"; });
+  };
+  EXPECT_EQ(summary_of(tables(100)).refusal, "it has a loop with two entries");
+  EXPECT_EQ(summary_of(tables(1'000)).refusal, "it has more than 100000 jumps");
+}
+
+TEST_F(BudgetTest, NoMoreParametersAreKeptThanALaunchHas) {
+  const auto refusal = [](const std::string& count) {
+    const auto module =
+        ptx::parse(".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .b8 a[" + count +
+                   "])\n{\nret;\n}\n");
+    EXPECT_TRUE(module);
+    return summarise(*module, module->functions.at(0)).refusal;
+  };
+  EXPECT_EQ(refusal("32764"), "");
+  EXPECT_EQ(refusal("32765"), "its parameters are more than a launch can have");
+}
+
+TEST_F(BudgetTest, AnInstructionThatIsNotKnownHasFewOperands) {
+  const auto with = [&](int count) {
+    return "newop.u32 %r6" + repeated(count, ", %r7") + "; st.global.u32 [%rd4], %r6;";
+  };
+  EXPECT_EQ(summary_of(with(200)).refusal, "");
+  EXPECT_NE(summary_of(with(300)).refusal, "");
+}
+
 // Its words are gone: nothing large is kept of what was refused.
 TEST_F(BudgetTest, NothingIsKeptOfWhatWasRefused) {
   const KernelSummary refused = summary_of("mov.u32 %r6, %smid; st.global.u32 [%rd4], %r6;");

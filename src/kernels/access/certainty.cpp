@@ -6,14 +6,8 @@
 namespace firebreak::access {
 namespace {
 
-// True when all that its last instruction may do is go to one of its successors: no thread ends there. A
-// table of branches may have a target at the end of the kernel, which is no block.
-bool goes_on(const BasicBlock& block) {
-  const auto& successors = block.successors;
-  if (successors.size() == 1) return successors[0].condition.register_index == ptx::no_index;
-  return successors.size() == 2 && successors[0].condition.register_index != ptx::no_index &&
-         successors[1].condition.register_index != ptx::no_index;
-}
+// True when all that its last instruction may do is go to one of its successors: no thread ends there.
+bool goes_on(const BasicBlock& block) { return !block.may_end; }
 
 }  // namespace
 

@@ -64,7 +64,10 @@ class GraphBuilder {
 
   // A target at the end of the function is a return: no block.
   void add_edge(BasicBlock& block, std::uint32_t instruction, ptx::Guard condition) const {
-    if (block_of_[instruction] != no_index) block.successors.push_back({block_of_[instruction], condition});
+    if (block_of_[instruction] == no_index)
+      block.may_end = true;
+    else
+      block.successors.push_back({block_of_[instruction], condition});
   }
 
   void add_successors(BasicBlock& block) const {
@@ -82,6 +85,7 @@ class GraphBuilder {
         add_edge(block, target, {});
       if (is_guarded) add_edge(block, block.last, {});
     } else if (ends_thread(module_, function_, last)) {
+      block.may_end = true;
       if (is_guarded) add_edge(block, block.last, otherwise);
     } else {
       add_edge(block, block.last, {});

@@ -21,6 +21,7 @@ struct BasicBlock {
   std::uint32_t last = 0;
   std::vector<FlowEdge> successors;
   std::vector<std::uint32_t> predecessors;
+  bool may_end = false;                               ///< true: a thread may end with its last instruction
   std::uint32_t immediate_dominator = ptx::no_index;  ///< dominator; no_index for the entry
   std::uint32_t loop = ptx::no_index;                 ///< the innermost one around it
 };

@@ -193,19 +193,19 @@ class Decider {
 
   // One of these words points to the launch's memory, or near it.
   bool has_pointers(const ValueOrigins& origins) const {
-    const auto points = [this](std::uint64_t offset) {
-      const std::optional<std::uint64_t> value = read_pointer(launch_, offset);
-      return value && is_near_memory(*value);
+    const auto points = [this](std::uint64_t word) {
+      const auto [begin, end] = bytes_of_pointers(summary_, word);
+      for (std::uint64_t at = begin; at + ValueOrigins::word_bytes <= end; ++at)
+        if (is_near_memory(read_pointer(launch_, at).value_or(0))) return true;
+      return false;
     };
     if (origins.has_address) return true;
     if (origins.is_any) {
-      for (std::uint64_t at = 0; at < launch_.parameters.size(); at += ValueOrigins::word_bytes)
-        if (points(at)) return true;
+      for (std::uint64_t word = 0; word * ValueOrigins::word_bytes < summary_.parameter_bytes; ++word)
+        if (points(word)) return true;
       return false;
     }
-    return std::any_of(
-        origins.words.begin(), origins.words.begin() + origins.word_count,
-        [&](std::uint16_t word) { return points(std::uint64_t{word} * ValueOrigins::word_bytes); });
+    return std::any_of(origins.words.begin(), origins.words.begin() + origins.word_count, points);
   }
 
   bool is_near_memory(std::uint64_t value) const {

@@ -16,8 +16,8 @@ constexpr std::uint64_t a = 0x7000'0000'0000;
 constexpr std::uint64_t b = 0x7000'0100'0000;
 
 // Makes a kernel of `body`: %rd1 and %rd2 are the pointers, %r1 is n, %r5 the thread's place in the grid, %r4
-// in its block, %r2 the block's.
-std::string kernel(const std::string& body) {
+// in its block, %r2 the block's. `last` stands behind the last instruction.
+std::string kernel(const std::string& body, const std::string& last) {
   return ".version 8.0\n.target sm_80\n.address_size 64\n"
          ".visible .entry k(.param .u64 a, .param .u64 b, .param .u32 n)\n{\n"
          ".reg .pred %p<9>; .reg .b32 %r<40>; .reg .b64 %rd<40>;\n"
@@ -26,13 +26,13 @@ std::string kernel(const std::string& body) {
          "mad.lo.s32 %r5, %r2, %r3, %r4; mul.wide.s32 %rd3, %r5, 4; add.s64 %rd4, %rd1, %rd3;\n"
          "mov.u32 %r6, %nctaid.x; mul.lo.s32 %r7, %r6, %r3;\n"
          "add.s64 %rd5, %rd2, %rd3;\n" +
-         body + "\nDONE: ret;\n}\n";
+         body + "\nDONE: ret;\n" + last + "}\n";
 }
 
 class EffectsTest : public ::testing::Test {
  protected:
   OperationEffects effects(const std::string& body, std::uint32_t n = 100) {
-    const auto module = ptx::parse(kernel(body));
+    const auto module = ptx::parse(kernel(body, last));
     EXPECT_TRUE(module) << module.error().message;
     const KernelSummary summary = summarise(*module, module->functions.at(0));
     std::vector<std::byte> parameters(20);
@@ -61,6 +61,7 @@ class EffectsTest : public ::testing::Test {
     return text;
   }
 
+  std::string last;
   std::array<std::uint32_t, 3> grid{4, 1, 1};
   std::vector<MemoryRange> memory{{a, 1 << 16, a}, {b, 1 << 16, b}};
 };
@@ -263,12 +264,21 @@ TEST_F(EffectsTest, KnowsWhetherDataChoosesWhatIsWritten) {
 
 // Only the first round is certain: later ones write what the next threads write, if the data let them.
 TEST_F(EffectsTest, ALoopThatDataMayEndWritesMoreThanItsFirstRound) {
-  const OperationEffects found =
-      effects("mov.u32 %r6, 0; ROUND: add.s64 %rd4, %rd4, 4; add.u32 %r6, %r6, 1; setp.gt.u32 %p1, %r6, 3;"
-              "@%p1 bra DONE; st.global.u32 [%rd4], %r5; ld.global.u32 %r7, [%rd5];"
-              "setp.ne.s32 %p2, %r7, 9; @%p2 bra ROUND;");
+  const OperationEffects found = effects(
+      "mov.u32 %r6, 0; ROUND: add.s64 %rd4, %rd4, 4; add.u32 %r6, %r6, 1; setp.gt.u32 %p1, %r6, 3;"
+      "@%p1 bra DONE; st.global.u32 [%rd4], %r5; ld.global.u32 %r7, [%rd5];"
+      "setp.ne.s32 %p2, %r7, 9; @%p2 bra ROUND;");
   EXPECT_TRUE(found.values_may_race);
   EXPECT_FALSE(found.writes.at(0).is_fixed);
+}
+
+// A label behind the last instruction is a return, in a table of branches, too.
+TEST_F(EffectsTest, ATableMayEndTheThread) {
+  const std::string write = "WRITE: st.global.u32 [%rd4], %r5;";
+  const std::string table = "ld.global.u32 %r9, [%rd5]; T: .branchtargets WRITE, ";
+  EXPECT_EQ(certain(table + "WRITE; brx.idx %r9, T;" + write), "0-512");
+  last = "LAST: ";
+  EXPECT_EQ(certain(table + "LAST; brx.idx %r9, T;" + write), "");
 }
 
 TEST_F(EffectsTest, OfAnUnknownLaunchNothingIsCertain) {

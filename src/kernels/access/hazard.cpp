@@ -86,6 +86,11 @@ std::string hazard_of(const ptx::Module& module, const ptx::Function& kernel,
       return at(instruction, "it may stop with an exception");
     case Opcode::Call:
       return at(instruction, "it calls a function");
+    case Opcode::Alloca:
+    case Opcode::Stackrestore:
+      return at(instruction, "it may use up the stack");
+    case Opcode::BrxIdx:
+      return at(instruction, "it jumps by a table, whose size its index may exceed");
     case Opcode::Opaque:
       return at(instruction, "the instruction is not known");
     case Opcode::BarArrive:

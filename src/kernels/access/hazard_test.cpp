@@ -88,6 +88,16 @@ TEST(HazardTest, WhatStopsOrCallsOrIsNotKnownIsOne) {
   EXPECT_THAT(hazard("wobble.u32 %r6, %r1;"), HasSubstr("not known"));
 }
 
+// An index beyond the table goes anywhere.
+TEST(HazardTest, AJumpByATableIsOne) {
+  EXPECT_THAT(hazard("T: .branchtargets DONE, DONE; brx.idx %r2, T;"), HasSubstr("jumps by a table"));
+}
+
+TEST(HazardTest, WhatMayUseUpTheStackIsOne) {
+  EXPECT_THAT(hazard("alloca.u64 %rd5, 64;"), HasSubstr("stack"));
+  EXPECT_THAT(hazard("stackrestore.u64 %rd5;"), HasSubstr("stack"));
+}
+
 TEST(HazardTest, WhatTalksWithOthersIsOne) {
   EXPECT_THAT(hazard("ld.volatile.global.u32 %r6, [%rd3];"), HasSubstr("ordered"));
   EXPECT_THAT(hazard("ld.acquire.gpu.global.u32 %r6, [%rd3];"), HasSubstr("ordered"));

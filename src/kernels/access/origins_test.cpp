@@ -122,6 +122,34 @@ TEST_F(OriginsTest, ANumberThatGoesElsewhereIsNoDistance) {
   EXPECT_NE(verdict(sum), Verdict::Idempotent);
 }
 
+// A pointer need not begin where a word of the parameter block does.
+TEST_F(OriginsTest, ADistanceOfPointersInAPackedStructureIsFollowed) {
+  const auto module = ptx::parse(
+      ".version 8.0\n.target sm_80\n.address_size 64\n"
+      ".visible .entry k(.param .align 4 .b8 s[20], .param .u64 a, .param .u64 b)\n{\n"
+      ".reg .b32 %r<9>; .reg .b64 %rd<9>;\n"
+      "ld.param.b32 %r1, [s+4]; ld.param.b32 %r2, [s+8]; mov.b64 %rd1, {%r1, %r2};\n"
+      "ld.param.b32 %r3, [s+12]; ld.param.b32 %r4, [s+16]; mov.b64 %rd2, {%r3, %r4};\n"
+      "ld.param.u64 %rd3, [a]; ld.param.u64 %rd4, [b]; sub.s64 %rd5, %rd2, %rd1; add.s64 %rd6, %rd3, %rd5;\n"
+      "ld.global.u32 %r5, [%rd6]; add.u32 %r5, %r5, 1; st.global.u32 [%rd4], %r5; ret;\n}\n");
+  ASSERT_TRUE(module) << module.error().message;
+  const KernelSummary summary = summarise(*module, module->functions.at(0));
+  DecisionMemo memo;
+  for (const bool are_pointers : {false, true, false}) {
+    std::array<std::byte, 40> parameters{};
+    const std::uint64_t from = are_pointers ? a : 0;
+    const std::uint64_t to = are_pointers ? b : 64;
+    std::memcpy(parameters.data() + 4, &from, 8);
+    std::memcpy(parameters.data() + 12, &to, 8);
+    std::memcpy(parameters.data() + 24, &a, 8);
+    std::memcpy(parameters.data() + 32, &b, 8);
+    LaunchArguments asked = launch();
+    asked.parameters = parameters;
+    EXPECT_EQ(memo.decide(summary, asked, 1, workspace).verdict,
+              are_pointers ? Verdict::Unknown : Verdict::Idempotent);
+  }
+}
+
 // The same kernel with a number where there was a pointer is another question.
 TEST_F(OriginsTest, TheMemoKnowsWhatMayBeAPointer) {
   const KernelSummary summary = summary_of(

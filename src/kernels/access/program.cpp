@@ -331,6 +331,7 @@ class PlaceCompiler {
       step.a = value_of(all);
       step.b = value_of(one);
       step.width_bits = node.width_bits;
+      step.value = index;  // two joins of the same values need not choose the same one
       all = add_value(step);
     }
     return all;
@@ -375,7 +376,9 @@ class PlaceCompiler {
   void add_bound(const Expression& node, std::uint32_t block, std::uint32_t loop, Slot slot) {
     const auto first = moving_of(node.operands[0], loop);
     const auto second = moving_of(node.operands[1], loop);
-    if (!first || !second) return;
+    // Of two sides that may move only one may wrap where it was widened: nobody knows here which one will
+    // stand still.
+    if (!first || !second || (first->moves && second->moves)) return;
     const Moving& moving = first->moves ? *first : *second;
     // The inside has slots of its own, where the counter is 0 and keeps its stride.
     SlotMap inside;

@@ -21,6 +21,7 @@ namespace {
 constexpr std::size_t most_groups = 1'024;
 constexpr std::size_t most_conditions = 256;  // limit for one access: others are left out, which says less
 constexpr int most_addends = 1'000;
+constexpr std::size_t most_parameter_bytes = 32'764;  // CUDA's limit
 
 class Summariser {
  public:
@@ -34,6 +35,10 @@ class Summariser {
   KernelSummary summarise() {
     if (!kernel_.is_entry || !kernel_.has_body) {
       summary_.refusal = "it is no kernel with a body";
+      return std::move(summary_);
+    }
+    if (kernel_.parameter_bytes > most_parameter_bytes) {
+      summary_.refusal = "its parameters are more than a launch can have";
       return std::move(summary_);
     }
     auto values = std::make_shared<ThreadValues>(find_thread_values(module_, kernel_, budget_));
@@ -292,16 +297,25 @@ class Summariser {
     return text.substr(start, text.find(' ', start) - start);
   }
 
-  // Decisions ask whether these are pointers.
-  static void note_origins(const ValueOrigins& origins, std::vector<bool>& used) {
+  // Decisions ask whether these are pointers, or parts of them.
+  void note_origins(const ValueOrigins& origins, std::vector<bool>& used) const {
     if (origins.is_any) used.assign(used.size(), true);
-    for (std::size_t i = 0; i < origins.word_count; ++i)
-      for (std::size_t byte = 0; byte < ValueOrigins::word_bytes; ++byte)
-        if (const std::size_t at = origins.words[i] * ValueOrigins::word_bytes + byte; at < used.size())
-          used[at] = true;
+    for (std::size_t i = 0; i < origins.word_count; ++i) {
+      const auto [begin, end] = bytes_of_pointers(summary_, origins.words[i]);
+      for (std::size_t at = begin; at < end; ++at) used[at] = true;
+    }
+  }
+
+  void note_whole_words() {
+    summary_.whole_words.resize(summary_.parameter_bytes / ValueOrigins::word_bytes);
+    for (const ptx::Parameter& parameter : summary_.parameters)
+      if (parameter.size_bytes == ValueOrigins::word_bytes &&
+          parameter.offset_bytes % ValueOrigins::word_bytes == 0)
+        summary_.whole_words[parameter.offset_bytes / ValueOrigins::word_bytes] = true;
   }
 
   void note_relevant() {
+    note_whole_words();
     std::vector<bool> used(summary_.parameter_bytes, false);
     for (const ProgramStep& step : summary_.steps) {
       if (step.kind != StepKind::Evaluate) continue;
@@ -348,6 +362,14 @@ class Summariser {
 };
 
 }  // namespace
+
+std::pair<std::size_t, std::size_t> bytes_of_pointers(const KernelSummary& summary, std::size_t word) {
+  const std::size_t begin = std::min<std::size_t>(word * ValueOrigins::word_bytes, summary.parameter_bytes);
+  const bool is_whole = word < summary.whole_words.size() && summary.whole_words[word];
+  const std::size_t around = is_whole ? 0 : ValueOrigins::word_bytes - 1;
+  return {begin - std::min(begin, around),
+          std::min<std::size_t>(begin + ValueOrigins::word_bytes + around, summary.parameter_bytes)};
+}
 
 KernelSummary summarise(const ptx::Module& module, const ptx::Function& kernel) {
   return Summariser(module, kernel).summarise();

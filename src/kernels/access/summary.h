@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kernels/access/program.h"
@@ -60,8 +61,10 @@ struct KernelSummary {
   /// Names by the kernel's instructions: how each is written; only of those in `groups`.
   std::vector<std::string> instruction_names;
   std::vector<ParameterBytes> relevant_parameters;  ///< parameters that decisions depend on
-  bool reads_own_writes = false;                    ///< a read was left out for that
-  bool has_order_in_block = false;                  ///< atomics in shared memory: who comes first may matter
+  /// Words of the parameter block that one parameter fills: if there is a pointer, it begins there.
+  std::vector<bool> whole_words;
+  bool reads_own_writes = false;    ///< a read was left out for that
+  bool has_order_in_block = false;  ///< atomics in shared memory: who comes first may matter
   bool reads_shared = false;     ///< true: it reads what the block's threads write there, in an order that is
                                  ///< not followed
   bool reads_constants = false;  ///< true: it reads in constant memory
@@ -74,6 +77,10 @@ struct KernelSummary {
   std::uint64_t analysis_steps = 0;            ///< number of steps that it took, of Budget::most_steps
   std::shared_ptr<const ThreadValues> values;  ///< values for words; null: they are shorter
 };
+
+/// The bytes of the parameter block, from the first to behind the last, in which a pointer lies of which a
+/// part is in that word.
+std::pair<std::size_t, std::size_t> bytes_of_pointers(const KernelSummary& summary, std::size_t word);
 
 /// Summarises an entry function with a body. Never fails: what is not understood is a refusal, or an address
 /// of which nothing is known. A read of what the same thread has certainly written before is left out.

@@ -9,6 +9,7 @@ namespace {
 
 constexpr std::size_t most_instructions = 200'000;
 constexpr std::size_t most_blocks = 8'000;
+constexpr std::size_t most_edges = 100'000;
 constexpr std::size_t most_definitions = 1'000'000;
 constexpr std::size_t most_operands = 2'000'000;
 
@@ -226,6 +227,15 @@ void ValueBuilder::build() {
   }
 }
 
+// Edges between blocks, at most. Each jump by a table has as many as that.
+std::size_t count_edges(const ptx::Function& kernel) {
+  std::size_t count = 2 * kernel.labels.size();
+  for (const ptx::Instruction& instruction : kernel.instructions)
+    if (instruction.opcode == ptx::Opcode::BrxIdx)
+      count += kernel.branch_tables[instruction.operands[1].target].targets.size();
+  return count;
+}
+
 ThreadValues find_thread_values(const ptx::Module& module, const ptx::Function& kernel, Budget& budget) {
   ThreadValues values;
   if (kernel.instructions.size() > most_instructions) {
@@ -233,6 +243,10 @@ ThreadValues find_thread_values(const ptx::Module& module, const ptx::Function& 
     return values;
   }
   if (kernel.instructions.empty()) return values;
+  if (count_edges(kernel) > most_edges) {
+    values.refusal = "it has more than " + std::to_string(most_edges) + " jumps";
+    return values;
+  }
   values.graph = make_control_flow_graph(module, kernel, budget);
   if (values.graph.blocks.size() > most_blocks)
     values.refusal = "it has more than " + std::to_string(most_blocks) + " basic blocks";

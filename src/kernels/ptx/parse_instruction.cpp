@@ -152,9 +152,12 @@ void add_opaque_register(Instruction& instruction, std::uint32_t index, SourceLo
 
 // The operands of an instruction that nobody knows: only names and brackets mean something.
 void read_opaque_operands(Parser& parser, Instruction& instruction, OpaqueInstruction& opaque) {
+  constexpr std::size_t most_operands = 256;  // registers of an instruction; with more it may do anything
   TokenStream& tokens = parser.tokens;
   while (!tokens.at(";") && !tokens.at_end()) {
     const Token token = tokens.next();
+    opaque.may_jump = opaque.may_jump || instruction.operands.size() == most_operands;
+    if (opaque.may_jump) continue;
     if (token.text == "[") opaque.has_address = true;
     if (token.kind != TokenKind::Word) continue;
     const NameEntry* entry = parser.names.find(token.text);
