@@ -49,11 +49,11 @@ TEST_F(ParkedDomain, WhoseManyDumpsAreIsLookedForOnce) {
   Peer command = peer();
   for (int i = 0; i < many; ++i) start(command, "llm-" + std::to_string(i), false);
   std::vector<Writer> of_nobody;
+  kernel.environment_looks = 0;
   for (int i = 0; i < many; ++i) {
     const auto placed = std::get<abi::Placed>(ask(command, abi::Place{"llm", abi::Role::Active}));
     of_nobody.emplace_back(pipe_in(placed.environment), idle_dump);
   }
-  kernel.environment_looks = 0;
   settle();
   EXPECT_GT(kernel.environment_looks, 0);
   EXPECT_LE(kernel.environment_looks, many);

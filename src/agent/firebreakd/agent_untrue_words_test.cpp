@@ -304,11 +304,6 @@ TEST_F(PlacedOnly, MpsIsAskedAgainUntilItNamesWhoHasComeToTheGpu) {
   const Process rogue = placed(command);
   domains.asked_for_clients.clear();
   until([&] { return std::ranges::count(domains.asked_for_clients, "a") > 1; });
-  mps_names("a", rogue.pid);
-  domains.asked_for_clients.clear();
-  const Process other = placed(command);  // so that there is something to wait for
-  (void)other;
-  until([&] { return std::ranges::count(domains.asked_for_clients, "a") > 1; });
 }
 
 TEST_F(PlacedOnly, ADumpThatSaysNothingLetsNobodyLeave) {
