@@ -37,6 +37,11 @@ class GraphBuilder {
     return instruction.opcode == Opcode::Bra || instruction.opcode == Opcode::BrxIdx;
   }
 
+  // Nobody knows whether an instruction that is not known goes on to the next one.
+  bool may_end_thread(const Instruction& instruction) const {
+    return instruction.opcode == Opcode::Opaque || ends_thread(module_, function_, instruction);
+  }
+
   void find_starts() {
     starts_.assign(count_ + 1, false);
     starts_[0] = true;
@@ -45,7 +50,7 @@ class GraphBuilder {
     for (std::uint32_t i = 0; i < count_; ++i) {
       const Instruction& instruction = function_.instructions[i];
       if (instruction.opcode == Opcode::Bra) starts_[instruction.operands[0].target] = true;
-      if (is_jump(instruction) || ends_thread(module_, function_, instruction)) starts_[i + 1] = true;
+      if (is_jump(instruction) || may_end_thread(instruction)) starts_[i + 1] = true;
     }
   }
 
@@ -88,6 +93,7 @@ class GraphBuilder {
       block.may_end = true;
       if (is_guarded) add_edge(block, block.last, otherwise);
     } else {
+      block.may_end = last.opcode == Opcode::Opaque;
       add_edge(block, block.last, {});
     }
   }

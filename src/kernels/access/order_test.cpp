@@ -28,6 +28,16 @@ TEST_F(OrderTest, WhatAThreadReadsBackOfItsOwnIsItsOwn) {
             Verdict::Idempotent);
 }
 
+// It goes through a cache that does not follow stores, or happens some time later.
+TEST_F(OrderTest, ALoadThatNeedNotSeeTheThreadsOwnStoreReadsWhatWasThere) {
+  const std::string store = "st.global.u32 [%rd4], %r5;";
+  EXPECT_EQ(verdict(store + "ld.global.u32 %r6, [%rd4]; st.global.u32 [%rd5], %r6;"), Verdict::Idempotent);
+  EXPECT_NE(verdict(store + "ld.global.nc.u32 %r6, [%rd4]; st.global.u32 [%rd5], %r6;"), Verdict::Idempotent);
+  EXPECT_NE(verdict(store + "ldu.global.u32 %r6, [%rd4]; st.global.u32 [%rd5], %r6;"), Verdict::Idempotent);
+  EXPECT_NE(verdict("mov.u32 %r9, tile;" + store + "cp.async.ca.shared.global [%r9], [%rd4], 4;"),
+            Verdict::Idempotent);
+}
+
 // The words are all written in any run.
 TEST_F(OrderTest, WhereOrderChoosesOnlyTheValueItIsHarmless) {
   EXPECT_EQ(verdict("st.global.u32 [%rd1], %r5; ld.global.u32 %r6, [%rd1]; st.global.u32 [%rd5], %r6;"),

@@ -90,6 +90,12 @@ class Summariser {
     return values_->graph.dominates(first.block, second.block);
   }
 
+  // Other loads may come before the thread's own stores, or from a cache that does not follow them.
+  bool is_in_order(const MemoryAccess& read) const {
+    const ptx::Instruction& instruction = kernel_.instructions[read.instruction];
+    return instruction.opcode == ptx::Opcode::Ld && !instruction.modifiers.non_coherent;
+  }
+
   // The thread reads what it has certainly written itself.
   void find_own_reads() {
     is_own_read_.assign(kernel_.instructions.size(), false);
@@ -99,7 +105,7 @@ class Summariser {
           kernel_.instructions[access.instruction].opcode == ptx::Opcode::St)
         stores[access.address].push_back(&access);
     for (const MemoryAccess& read : values_->accesses) {
-      if (read.kind != ptx::EffectKind::Read) continue;
+      if (read.kind != ptx::EffectKind::Read || !is_in_order(read)) continue;
       for (const MemoryAccess* const store : stores[read.address]) {
         if (!budget_.take()) return;
         if (store->width_bytes < read.width_bytes || !comes_before(*store, read)) continue;

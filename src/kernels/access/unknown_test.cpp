@@ -39,6 +39,14 @@ TEST_F(UnknownTest, AnInstructionThatNobodyKnowsMayTouchAnything) {
             Verdict::Idempotent);
 }
 
+TEST_F(UnknownTest, AnInstructionThatNobodyKnowsMayEndTheThread) {
+  const std::string store = "st.global.u32 [%rd4], %r5;";
+  EXPECT_FALSE(effects("add.u32 %r6, %r5, 1;" + store).certain_writes.empty());
+  EXPECT_TRUE(effects("strange;" + store).certain_writes.empty());
+  EXPECT_TRUE(effects("setp.eq.u32 %p1, %r5, 3; @%p1 strange.u32 %r6;" + store).certain_writes.empty());
+  EXPECT_FALSE(effects(store + "strange;").certain_writes.empty());
+}
+
 // Numbers below zero become zero: then the place is another one.
 TEST_F(UnknownTest, AModifierThatIsNotModelledMakesAValueUnknown) {
   EXPECT_NE(verdict("sub.s32 %r6, %r4, 64; min.s32.relu %r7, %r6, 0; mul.wide.s32 %rd6, %r7, 4;"
