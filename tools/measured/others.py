@@ -11,7 +11,7 @@ OTHERS = (
     "h200/parking-beside-sanitizer", "h200/never-begins-rule", "h200/never-begins-assert-rule", "h100/report",
     "h100/small-standby-torch", "h100/torch-binding", "h100/spare-dead", "h100/spare-dump", "h100/spare-probe",
     "h100/spare-faults-2", "h100/spare-cost-allocations", "h200/llm-server-2", "h200/instance-held",
-    "h200/core-dump-api-mps", "h200/driver-imports", "h200/redo-share", "h200/torn-kernels", "h200/untrue-words", "h200/survive",
+    "h200/core-dump-api-mps", "h200/driver-imports", "h200/redo-share", "h200/torn-kernels", "h200/untrue-words",
     "h200/containment", "h200/foreign-clients", "h200/two-users",
     "h100/xid-names-another-domain", "software-gpu/flood-16", "qemu/classes-newest", "qemu/classes-turing",
     "qemu/mutants-turing", "qemu/schedules", "qemu/failing-595", "qemu/kcsan-595", "qemu/kcsan-595-6.12",

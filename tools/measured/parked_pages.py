@@ -35,6 +35,17 @@ def launches_afterwards(of):
     return table(["a program that …", "before", "after"], rows)
 
 
+def survivors(of):
+    rows, files = [], ("h200/survive", "h200/survive-2")
+    for file in files:
+        for program in of.load(file)["programs"]:
+            said = json.loads(program["said"][-1])
+            rows.append([program["command"][-1], f"{program['lived']} of {len(program['faults'])}",
+                         said["wrong"], program["status_was_wrong"], figure(said["longest_round_s"])])
+    head = ["program", "lived through", "wrong rounds", "status was wrong", "longest round, s"]
+    return table(head, rows) + "\n\nFiles: " + ", ".join(of.link(file) for file in files) + "."
+
+
 def parking(of):
     beside = (("kernels that fill the GPU", "h100/parking-beside-full"),
               ("cooperative, clusters, graphs, streams, allocations", "h100/parking-beside-kinds"),
@@ -64,6 +75,10 @@ Files: {of.link("h100/parking")}, {of.link("h100/parking-2")}, {of.link("h100/pa
 A language model's server did not begin its dump in {server["stood_still"]} of {server["after_traps"]} traps and
 {server["stood_still_after_something_else_than_a_trap"]} of {others} other exceptions, smaller programs in
 {small["stood_still"]} of {small["faults"]} ({of.link("h200/never-begins")}).
+
+## Programs as people run them, an exception every 2 s, on an H200
+
+{survivors(of)}
 
 ## Afterwards
 
