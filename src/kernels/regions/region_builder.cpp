@@ -15,6 +15,8 @@ using access::StridedBox;
 using access::Wide;
 
 constexpr std::size_t most_boxes = 4'096;
+// Largest number of boxes that are compared in a region, after a fault. One takes some 300 ns.
+constexpr std::uint64_t most_comparisons = 4'000'000;
 constexpr Wide most_rows = 512;  // largest number of rows of one box that is written out
 
 ByteRange hull_of(const StridedBox& box) {
@@ -52,11 +54,13 @@ void add_rows(const StridedBox& box, ByteRanges& ranges) {
 }
 
 // Returns the part of the box that is in none of the sets, as far as ranges say.
-ByteRanges left_of(const StridedBox& box, std::initializer_list<const ByteRanges*> sets) {
+ByteRanges left_of(const StridedBox& box, std::initializer_list<const ByteRanges*> sets,
+                   std::uint64_t& comparisons) {
   ByteRanges left;
   left.add(hull_of(box));
   for (const ByteRanges* set : sets) left.remove(*set);
   ByteRanges met;
+  comparisons += left.ranges().size();
   for (const ByteRange& range : left.ranges())
     if (may_meet(box, range)) met.add(range);
   return met;
@@ -75,15 +79,19 @@ ByteRanges inside(const ByteRanges& bytes, std::span<const access::MemoryRange> 
 // Saved bytes do not matter: they are put back, so a torn run leaves them as they were.
 void RegionBuilder::collect_reads(const access::OperationEffects& effects, Fit& fit) const {
   for (const auto& placed : effects.reads) {
-    Read read{placed.box, left_of(placed.box, {&certain_, &saved_}), next_};
+    Read read{placed.box, hull_of(placed.box), left_of(placed.box, {&certain_, &saved_}, fit.comparisons),
+              next_};
     if (!read.exposed.empty()) fit.reads.push_back(std::move(read));
   }
 }
 
 void RegionBuilder::collect_overwritten(const access::OperationEffects& effects, Fit& fit) const {
-  const auto collect = [&](const Read& read, const StridedBox& write) {
+  const auto collect = [&](const Read& read, const StridedBox& write, const ByteRange& written) {
+    const bool is_far = read.hull.end <= written.begin || written.end <= read.hull.begin;
+    if (is_far || comparisons_ + fit.comparisons > most_comparisons) return;
+    ++fit.comparisons;
     if (!access::may_meet(write, read.box)) return;
-    const ByteRange written = hull_of(write);
+    fit.comparisons += read.exposed.ranges().size();
     for (const ByteRange& range : read.exposed.ranges()) {
       const ByteRange both{std::max(range.begin, written.begin), std::min(range.end, written.end)};
       if (both.begin >= both.end || !may_meet(write, both) || !may_meet(read.box, both)) continue;
@@ -95,8 +103,9 @@ void RegionBuilder::collect_overwritten(const access::OperationEffects& effects,
     }
   };
   for (const auto& write : effects.writes) {
-    for (const Read& read : reads_) collect(read, write.box);
-    for (const Read& read : fit.reads) collect(read, write.box);
+    const ByteRange written = hull_of(write.box);
+    for (const Read& read : reads_) collect(read, write.box, written);
+    for (const Read& read : fit.reads) collect(read, write.box, written);
   }
 }
 
@@ -112,7 +121,7 @@ void RegionBuilder::collect_by_order(const access::OperationEffects& effects, Fi
   for (const StridedBox& box : effects.certain_writes) add_rows(box, own);
   for (const auto& write : effects.writes) {
     if (write.is_fixed) continue;
-    const ByteRanges stays = left_of(write.box, {&certain_, &own, &saved_});
+    const ByteRanges stays = left_of(write.box, {&certain_, &own, &saved_}, fit.comparisons);
     if (stays.empty()) continue;
     if (fit.to_save.empty()) {
       fit.reason = BreakReason::ByOrder;
@@ -152,6 +161,7 @@ RegionBuilder::Fit RegionBuilder::fit(const access::OperationEffects& effects,
     collect_overwritten(effects, fit);
     collect_by_order(effects, fit);
     check_saving(memory, fit);
+    if (comparisons_ + fit.comparisons > most_comparisons) fit.reason = BreakReason::TooLarge;
   }
   return fit;
 }
@@ -159,6 +169,7 @@ RegionBuilder::Fit RegionBuilder::fit(const access::OperationEffects& effects,
 void RegionBuilder::take(const access::OperationEffects& effects, Fit fit) {
   is_first_ = false;
   if (effects.writes.empty()) return;
+  comparisons_ += fit.comparisons;
   saved_.add(fit.to_save);
   for (Read& read : fit.reads) reads_.push_back(std::move(read));
   ByteRanges own;
@@ -176,6 +187,7 @@ void RegionBuilder::complete() {
   certain_.clear();
   saved_.clear();
   by_order_.clear();
+  comparisons_ = 0;
 }
 
 RegionAnswer RegionBuilder::add(const access::OperationEffects& effects,

@@ -68,6 +68,7 @@ class RegionBuilder {
  private:
   struct Read {
     access::StridedBox box;
+    ByteRange hull;
     ByteRanges exposed;  ///< part that nobody in the region had certainly written before
     std::uint64_t operation = 0;
   };
@@ -78,6 +79,7 @@ class RegionBuilder {
     ByteRanges to_save;
     std::vector<Read> reads;
     bool is_by_order = false;
+    std::uint64_t comparisons = 0;
   };
 
   bool has_many_ranges() const;
@@ -92,9 +94,10 @@ class RegionBuilder {
   std::uint64_t next_ = 0;
   bool is_first_ = true;  ///< true for the first operation of a region
   std::vector<Read> reads_;
-  ByteRanges certain_;   ///< written in this region for certain
-  ByteRanges saved_;     ///< put back before the region is done again
-  ByteRanges by_order_;  ///< may hold what depends on the order of threads
+  ByteRanges certain_;             ///< written in this region for certain
+  ByteRanges saved_;               ///< put back before the region is done again
+  ByteRanges by_order_;            ///< may hold what depends on the order of threads
+  std::uint64_t comparisons_ = 0;  ///< comparisons that it has cost
 };
 
 /// "it may write what operation 3 has read: 0x7000-0x7040". Empty for None and First.

@@ -242,6 +242,26 @@ TEST_F(RegionTest, AHugeRegionBreaks) {
   EXPECT_EQ(regions, 3);
 }
 
+// Rows that never meet, though the whole of the ones lies among the others.
+TEST_F(RegionTest, ARegionThatCostsTooManyComparisonsBreaks) {
+  const auto rows = [](std::uint64_t start, std::uint64_t i) {
+    auto placed = range(start + 8 * i, 4);
+    placed.box.starts.axes[0] = {1, 8'192, 7};
+    placed.box.starts.axis_count = 1;
+    return placed;
+  };
+  OperationEffects effects;
+  effects.decision.verdict = access::Verdict::Idempotent;
+  for (std::uint64_t i = 0; i < 1'000; ++i) {
+    effects.reads.push_back(rows(a, i));
+    effects.writes.push_back(rows(a + 4, i));
+  }
+  EXPECT_EQ(add(effects), RegionPlace::Begins);
+  EXPECT_EQ(add(effects), RegionPlace::Continues);
+  EXPECT_EQ(add(effects), RegionPlace::Begins);
+  EXPECT_EQ(answer.reason, BreakReason::TooLarge);
+}
+
 // The kernels are out += in, as in a residual layer; and the layer that has written out.
 constexpr std::string_view kernels = R"(
 .version 8.0
