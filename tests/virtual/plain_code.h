@@ -144,17 +144,18 @@ inline std::string without_variables() {
 }
 
 /// Bytes of each of the variables of code_with_blocks().
-inline constexpr std::array<std::size_t, 3> block_bytes{std::size_t{6} << 20, std::size_t{6} << 20,
-                                                        std::size_t{6} << 20};
+inline constexpr std::array<std::size_t, 3> large_variable_bytes{std::size_t{6} << 20, std::size_t{6} << 20,
+                                                                 std::size_t{6} << 20};
 
 /// Code with variables that are larger than what most programs have. `fill_blocks` stores a number at both
 /// ends of each, `sum_blocks` adds up what is there.
 inline std::string code_with_blocks() {
   std::string variables, fill, sum;
-  for (std::size_t i = 0; i < block_bytes.size(); ++i) {
+  for (std::size_t i = 0; i < large_variable_bytes.size(); ++i) {
     const std::string name = "block" + std::to_string(i);
-    const std::string last = "[" + name + "+" + std::to_string(block_bytes[i] - 4) + "]";
-    variables += ".visible .global .align 16 .b8 " + name + "[" + std::to_string(block_bytes[i]) + "];\n";
+    const std::string last = "[" + name + "+" + std::to_string(large_variable_bytes[i] - 4) + "]";
+    variables +=
+        ".visible .global .align 16 .b8 " + name + "[" + std::to_string(large_variable_bytes[i]) + "];\n";
     fill += "st.global.u32 [" + name + "],%v; st.global.u32 " + last + ",%v;\n";
     sum += "ld.global.u32 %w,[" + name + "]; add.u32 %v,%v,%w; ld.global.u32 %w," + last +
            "; add.u32 %v,%v,%w;\n";
