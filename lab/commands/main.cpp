@@ -16,5 +16,5 @@ int main(int argument_count, char** arguments) {
   commands::add_inject(app, action);
   commands::add_soak(app, action);
   commands::add_victim(app, action);
-  return cli::run_program(app, action, argument_count, arguments);
+  return cli::run_program(app, action, argument_count, arguments, cli::GpuWords::Either);
 }

@@ -64,7 +64,7 @@ TEST_F(BadLuck, NobodyTakesTheSoftwareGpuUnasked) {
     expect_complaint(sandbox.run("firebreak", {"watch"}, {{"FIREBREAK_GPU", asked}}),
                      "no real GPU: NVIDIA's driver is not loaded");
   }
-  expect_complaint(sandbox.run("firebreak", {"watch"}, {{"FIREBREAK_GPU", "auto"}}), "use real or soft");
+  expect_complaint(sandbox.run("firebreak", {"watch"}, {{"FIREBREAK_GPU", "auto"}}), "use real or soft", 2);
   expect_complaint(sandbox.run("firebreakd", {"--directory", sandbox.file("d")}, {{"FIREBREAK_GPU", "auto"}}),
                    "use real or soft");
 }

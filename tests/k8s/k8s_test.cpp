@@ -155,7 +155,7 @@ TEST_F(SeatsOfDomains, WrongOptionsAreOneLine) {
                                                 {"--seets", "2"},
                                                 {"--agent-patience-s", "-1"}}) {
     const os::ProgramResult done = sandbox_.run("firebreak-k8s", wrong);
-    EXPECT_EQ(done.status.exit_code, 1);
+    EXPECT_EQ(done.status.exit_code, 2);
     EXPECT_THAT(done.output, testing::StartsWith("firebreak-k8s: "));
     EXPECT_THAT(done.output, HasSubstr(wrong.front()));
     EXPECT_EQ(std::ranges::count(done.output, '\n'), 1) << done.output;

@@ -87,7 +87,9 @@ Result<std::unique_ptr<Agent>> Agent::start(const AgentOptions& options, os::Eve
   of_domains.on_clients_lost = [raw](const std::string& domain) { raw->on_clients_lost(domain); };
   of_domains.on_server = [raw](const std::string& domain, pid_t pid) { raw->on_server(domain, pid); };
   of_domains.on_clients = [raw](const std::string& domain, const mps::ClientList& clients) {
-    if (raw->follower_.on_clients(domain, clients)) raw->records_.save();
+    if (!raw->follower_.on_clients(domain, clients)) return;
+    raw->records_.save();
+    raw->turns_.look();  // who was nowhere took nobody's time
   };
   if (auto started = domains.start(std::move(of_domains)); !started) return propagate(started);
   agent->gpus_.begin();

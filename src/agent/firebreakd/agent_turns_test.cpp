@@ -70,6 +70,20 @@ TEST_F(AgentTurns, TheVideoWaitsWhileAnImageIsThere) {
   EXPECT_EQ(turn_of("image")["state"], "idle");
 }
 
+// MPS names a client some time after it has come: on a busy machine after its first step.
+TEST_F(AgentTurns, WhoIsNamedByMpsOnlyWhenItWantsToComputeTakesPartFromThenOn) {
+  Peer video = peer(), image = peer();
+  const os::Mapping its = join(video, "video", abi::Role::Active);
+  const os::Mapping other = join_unnamed(image, "image", abi::Role::Active);
+  want(video, its, 100);
+  want(image, other, 20, true);
+  EXPECT_FALSE(is_held(its)) << "whoever is nowhere takes nobody's time";
+  be_named(image.pid());
+  settle();
+  EXPECT_TRUE(is_held(its));
+  EXPECT_FALSE(is_held(other));
+}
+
 TEST_F(AgentTurns, WhoNeverAsksNeverWaits) {
   Peer old = peer(), image = peer();
   const os::Mapping its = join(old, "old", abi::Role::Active);

@@ -27,10 +27,12 @@ bool is_of_run(const CLI::App& app) {
 
 }  // namespace
 
-int run_program(CLI::App& app, const Action& action, int argument_count, char** arguments) {
+int run_program(CLI::App& app, const Action& action, int argument_count, char** arguments, GpuWords words) {
   if (const auto status = pages::read_arguments(app, program_name(), argument_count, arguments))
     return *status == pages::usage_status && is_of_run(app) ? own_failure_status : *status;
-  if (const auto gpu = platform::wanted_gpu(); !gpu) {
+  const auto gpu =
+      words == GpuWords::Either ? Result<platform::Gpu>(platform::Gpu::Soft) : platform::wanted_gpu();
+  if (!gpu) {
     (void)complain(to_string(gpu.error()));
     return is_of_run(app) ? own_failure_status : pages::usage_status;
   }

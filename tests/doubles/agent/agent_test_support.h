@@ -173,12 +173,17 @@ struct AgentTest : testing::Test {
   }
   /// Joins, is named by MPS as a client of where it was expected, and returns the tenant's shared page.
   os::Mapping join(Peer& peer, const std::string& tenant, abi::Role role) {
+    os::Mapping page = join_unnamed(peer, tenant, role);
+    be_named(peer.pid());
+    return page;
+  }
+  /// MPS has not named it yet.
+  os::Mapping join_unnamed(Peer& peer, const std::string& tenant, abi::Role role) {
     peer.send(abi::Join{tenant, role});
     settle();
     auto received = peer.receive();
     EXPECT_TRUE(received && std::holds_alternative<abi::Joined>(received->message) &&
                 received->descriptors.size() == 1);
-    be_named(peer.pid());
     return std::move(os::Mapping::of_file(received->descriptors.at(0).get(), sizeof(abi::SharedPage),
                                           os::Protection::ReadWrite)
                          .value());
