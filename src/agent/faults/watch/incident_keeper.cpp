@@ -37,8 +37,8 @@ void IncidentKeeper::follow(const Target& target) {
   process.domain = target.domain;
   process.tenant = target.tenant;
   process.may_be_client = !target.said.empty();
-  // Who faults as it begins is gone before MPS names it. Whoever says where it is blames nobody but itself.
-  if (target.domain.empty()) process.domain = target.said;
+  // Who faults as it begins is gone before MPS names it: it is judged where it was told to run.
+  if (target.domain.empty() && target.is_told) process.domain = target.said;
   merger_.watch(process);
 }
 

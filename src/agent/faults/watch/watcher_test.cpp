@@ -122,6 +122,21 @@ TEST_F(WatcherTest, WhoIsAloneByMpsListIsProbable) {
   EXPECT_EQ(incidents_.back().culprit.pid, rogue);
 }
 
+/// MPS names it when it is gone, so nobody tells where it is known to be.
+class WatcherOfTheUnnamed : public WatcherTest, public testing::WithParamInterface<bool> {};
+
+TEST_P(WatcherOfTheUnnamed, IsJudgedWhereItWasToldToRunAndNotWhereItSaysThatItIs) {
+  const bool is_told = GetParam();
+  EXPECT_TRUE(watcher_->start().empty());
+  ASSERT_TRUE(watcher_->follow({.pid = rogue, .gpu = 0, .tenant = "rogue", .said = "a", .is_told = is_told}));
+  feed_.push("4,1,1,-;NVRM: Xid (PCI:0000:00:05): 43, pid=99, name=nvidia-cuda-mps, channel 0x0000000a\n");
+  ASSERT_TRUE(run_until([&] { return !incidents_.empty(); }));
+  watcher_->note_clients("a", clock_.now(), {rogue});
+  EXPECT_EQ(incidents_.back().culprit.pid == rogue, is_told);
+}
+
+INSTANTIATE_TEST_SUITE_P(Both, WatcherOfTheUnnamed, testing::Bool());
+
 TEST_F(WatcherTest, SilenceOfAQueueThatLostEventsClearsNobody) {
   follow_rogue();
   ASSERT_TRUE(run_until([&] { return watcher_->hears_uvm_of(rogue); }));
