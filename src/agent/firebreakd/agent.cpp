@@ -385,9 +385,8 @@ void Agent::on_fault(const fault::Fault& fault) {
 
 /// A process that the driver names is on the GPU: where nobody has said more, it is where it was told to be.
 std::string Agent::domain_by_driver(const fault::Fault& fault, const Process& process) {
-  const bool is_drivers = fault.source == fault::FaultSource::Xid || fault::traits_of(fault.source).is_uvm;
-  const bool is_as_told =
-      process.whereabouts().known.empty() && process.is_expected_in(process.domain()) && is_drivers;
+  const bool is_as_told = process.whereabouts().known.empty() && process.is_expected_in(process.domain()) &&
+                          fault::is_by_driver(fault.source);
   return is_as_told ? process.domain() : process.known_domain();
 }
 

@@ -59,4 +59,9 @@ std::span<const SourceTraits> all_source_traits();
 
 const SourceTraits& traits_of(FaultSource source);
 
+/// The driver says it, of a process that it knows as one on the GPU.
+inline bool is_by_driver(FaultSource source) {
+  return source == FaultSource::Xid || traits_of(source).is_uvm;
+}
+
 }  // namespace firebreak::fault

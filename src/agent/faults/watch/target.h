@@ -29,8 +29,7 @@ struct Target {
   bool is_told = false;  ///< `said` is where it was told to run: what the driver says of it happened there
 
   std::string domain_by(fault::FaultSource source) const {
-    const bool is_drivers = source == fault::FaultSource::Xid || fault::traits_of(source).is_uvm;
-    return domain.empty() && is_told && is_drivers ? said : domain;
+    return domain.empty() && is_told && fault::is_by_driver(source) ? said : domain;
   }
 };
 
