@@ -110,7 +110,7 @@ Status DomainKeeper::bring_up() {
   if (!watch) return propagate(watch);
   daemon_watch_ = std::move(*watch);
   began_ = clock_.now();
-  had_fault_ = false;
+  had_fault_ = has_fallen_ = false;
   const std::string takeover = (*domain)->takeover();
   {
     const std::lock_guard lock(mutex_);
@@ -319,6 +319,7 @@ void DomainKeeper::bound_logs() {
 }
 
 void DomainKeeper::set_state(DomainState state) {
+  has_fallen_ = has_fallen_ && state == DomainState::Draining;
   const std::lock_guard lock(mutex_);
   report_.state = state;
 }

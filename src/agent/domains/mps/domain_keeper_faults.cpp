@@ -81,7 +81,6 @@ void DomainKeeper::look_whether_drained() {
     return look_again_whether_drained();
   drain_looks_.reset();
   served_since_.reset();
-  has_fallen_ = false;
   const auto why = "has drained";
   if (!there->newcomers && !there->idle.empty()) return renew(there->idle, why);
   replace(there->idle, why);
@@ -184,7 +183,6 @@ void DomainKeeper::renew(const std::vector<pid_t>& servers, const std::string& w
 
 /// Whoever is a client of a server in FAULT has lost nothing but a driver that did nothing, and stays.
 void DomainKeeper::renew_under_idle_clients() {
-  has_fallen_ = false;
   for (const auto& [pid, server] : servers_) (void)kernel_.send_signal(*server.process, SIGKILL);
   {
     const std::lock_guard lock(mutex_);
