@@ -122,39 +122,35 @@ std::vector<WorkLog::Due> WorkLog::due_of(CUstream stream) const {
   return due;
 }
 
-std::vector<WorkLog::Due> WorkLog::unmarked() const {
-  const std::lock_guard lock(mutex_);
-  std::vector<Due> unmarked;
-  for (std::size_t slot = 0; slot < owners_.size(); ++slot) {
-    const Owner& owner = owners_[slot];
-    if (!owner.has_stream || may_be_marked(owner) || owner.kind == StreamKind::PerThread) continue;
-    const std::uint32_t launched = work_.launches[slot].launched.load(std::memory_order_acquire);
-    if (launched != work_.done[slot].load()) unmarked.push_back({slot, owner.stream, launched});
-  }
-  return unmarked;
-}
-
-std::vector<WorkLog::Due> WorkLog::under_way() const {
+template <class IsMeant>
+std::vector<WorkLog::Due> WorkLog::under_way_of(const IsMeant& is_meant) const {
   const std::lock_guard lock(mutex_);
   std::vector<Due> all;
   for (std::size_t slot = 0; slot < owners_.size(); ++slot) {
+    if (!is_meant(owners_[slot])) continue;
     const std::uint32_t launched = work_.launches[slot].launched.load(std::memory_order_acquire);
     if (launched != work_.done[slot].load()) all.push_back({slot, owners_[slot].stream, launched});
   }
   return all;
 }
 
+std::vector<WorkLog::Due> WorkLog::unmarked() const {
+  return under_way_of([this](const Owner& owner) {
+    return owner.has_stream && !may_be_marked(owner) && owner.kind != StreamKind::PerThread;
+  });
+}
+
+std::vector<WorkLog::Due> WorkLog::under_way() const {
+  return under_way_of([](const Owner&) { return true; });
+}
+
 /// What a stream was that is gone has its handle, and may go on. A stream that each thread has for itself
 /// has the same handle for all of them.
 std::vector<WorkLog::Due> WorkLog::under_way_in(Thread thread, CUstream stream) const {
-  std::vector<Due> all = under_way();
-  const std::lock_guard lock(mutex_);
-  std::erase_if(all, [&](const Due& each) {
-    const Owner& owner = owners_[each.slot];
+  return under_way_of([&](const Owner& owner) {
     const bool is_anothers = owner.kind == StreamKind::PerThread && owner.thread != thread;
-    return !owner.has_stream || owner.stream != stream || is_anothers;
+    return owner.has_stream && owner.stream == stream && !is_anothers;
   });
-  return all;
 }
 
 /// The GPU's word for more may have come meanwhile.

@@ -85,6 +85,9 @@ class WorkLog {
 
   bool is_idle(std::size_t slot) const;
   bool may_be_marked(const Owner& owner) const;
+  /// Of those owners, what was launched and is not known to have ended.
+  template <class IsMeant>
+  std::vector<Due> under_way_of(const IsMeant& is_meant) const;
   bool wants_marker(std::size_t slot) const;
   std::size_t choose(CUstream stream) const;
 
