@@ -126,7 +126,8 @@ bool DumpPipe::is_to_fill_first() {
   const DumpLength length = length_of_dump(bytes());
   if (may_end_ || room_bytes_ <= held_bytes_max || length.bytes <= came_bytes_) return false;
   if (length.bytes - came_bytes_ > long_rest_bytes || turns_to_fill_ == 0) return false;
-  return turns_to_fill_-- > 0 && !os::is_pipe_full(fd_);
+  --turns_to_fill_;
+  return !os::is_pipe_full(fd_);
 }
 
 bool DumpPipe::look_ahead() {
