@@ -66,6 +66,13 @@ class ParkedDomainWhole : public SupervisedAgent {
     rogue.actor->tell("go");
     wait("its name", [&] { return agent_->said("is parked: " + name + "-"); });
   }
+  /// A fault is in the list once it is over, which it is a while after its last sign: waits for the first.
+  nlohmann::json faults_that_are_over() {
+    nlohmann::json faults;
+    while (faults.empty())
+      faults = nlohmann::json::parse(command({"faults", "--json"}).output, nullptr, false);
+    return faults;
+  }
   nlohmann::json domain(std::size_t number = 0) {
     const auto all = nlohmann::json::parse(command({"status", "--json"}).output, nullptr, false);
     if (!all.is_object()) return nullptr;

@@ -22,6 +22,7 @@ struct WatchedProcess {
   std::string domain;                     ///< empty: not known, or no MPS domain
   bool may_be_client = false;             ///< where its domain is not known: it may be in one
   std::optional<std::string> tenant;
+  Monotonic since = Monotonic::min();  ///< it had nothing on the GPU before
   bool uvm_heard = false;  ///< its UVM events are listened to, so that silence means something
   std::optional<Monotonic> uvm_heard_until;  ///< time when that was over: the process ended, or its queue did
   std::optional<Monotonic> uvm_missed;       ///< time when some of them were last known to be lost

@@ -350,8 +350,18 @@ void Merger::set_ended(pid_t pid, Monotonic when) {
   }
 }
 
+/// True for the end of a process that came after the fault's last word: its domain serves again by then.
+bool Merger::is_of_newcomer(const Incident& incident, const Fault& signal) const {
+  const auto found = signal.pid ? processes_.find(*signal.pid) : processes_.end();
+  if (!is_departure(signal) || found == processes_.end() || is_only_exits(incident)) return false;
+  return std::ranges::all_of(incident.signals, [since = found->second.since](const Fault& word) {
+    return is_departure(word) || word.when < since;
+  });
+}
+
 std::optional<int> Merger::fit(const Open& open, const Fault& signal) const {
   const Incident& incident = open.incident;
+  if (is_of_newcomer(incident, signal)) return std::nullopt;
   const bool is_in_time = goes_on(open) || signal.when - open.last <= options_.window;
   if (!may_be_same(incident.gpu, signal.gpu) || !is_in_time) return std::nullopt;
   if (is_aside(signal) && incident.fault_class != FaultClass::Device) return std::nullopt;

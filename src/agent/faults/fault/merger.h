@@ -79,6 +79,7 @@ class Merger {
   std::vector<Incident> judge_again();
   void strike(const Incident& incident);
   bool is_struck(const Fault& signal) const;
+  bool is_of_newcomer(const Incident& incident, const Fault& signal) const;
   void gather_exits(Open& into, const Fault& signal);
 
   MergerOptions options_;

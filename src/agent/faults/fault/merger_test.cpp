@@ -80,6 +80,21 @@ TEST_F(MergerTest, EndsOfCoClientsAfterAFaultArePartOfIt) {
   EXPECT_EQ(take(killed(151, stranger, "b")).id, 2u);
 }
 
+// A domain may serve again before its fault is closed: whoever comes then, and ends, was not reached by it.
+TEST_F(MergerTest, TheEndOfAProcessThatCameAfterAFaultIsNotPartOfIt) {
+  take(xid(7, 13));
+  take(xid(8, 43, server, "a"));
+  WatchedProcess newcomer = watched(400);
+  newcomer.since = at_ms(9);
+  merger.watch(newcomer);
+  EXPECT_EQ(merger.take(ended(60, newcomer.pid)), nullptr);
+  WatchedProcess in_time = watched(401);
+  in_time.since = at_ms(8);
+  merger.watch(in_time);
+  EXPECT_EQ(take(ended(70, in_time.pid)).id, 1u);
+  EXPECT_EQ(take(ended(150, victim)).id, 1u);
+}
+
 // MPS names it as a client while its fault is told of.
 TEST_F(MergerTest, WhereAProcessIsMayComeToBeKnownLater) {
   const pid_t late = 400;

@@ -36,6 +36,7 @@ void IncidentKeeper::follow(const Target& target) {
   process.gpu = target.gpu;
   process.domain = target.domain;
   process.tenant = target.tenant;
+  if (target.tenant) process.since = clock_.now();  // a tenant is adopted before it begins
   process.may_be_client = !target.said.empty();
   // Who faults as it begins is gone before MPS names it: it is judged where it was told to run.
   if (target.domain.empty() && target.is_told) process.domain = target.said;
