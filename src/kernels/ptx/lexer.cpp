@@ -196,7 +196,7 @@ class Lexer {
 
   Token error(std::string_view message) const {
     Token result = make(TokenKind::Error);
-    result.message = message;
+    result.text = message;
     return result;
   }
 

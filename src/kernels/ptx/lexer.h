@@ -20,17 +20,16 @@ enum class TokenKind : std::uint8_t {
   SingleFloat,  ///< 0f3fc00000: `bits` is the pattern of a float
   String,       ///< `text` is what stands between the quotes, escapes untouched
   Punctuation,  ///< one of ( ) [ ] { } , ; : @ | ! ~ + - * / % < > = & ^ ? and == != <= >= << >> && ||
-  Error,        ///< no token; the message says why. Nothing but End follows.
+  Error,        ///< no token; `text` says why. Nothing but End follows.
 };
 
 /// Texts are views into the source, which must outlive the tokens.
 struct Token {
+  std::string_view text;  ///< Error: static text that says why
+  std::uint64_t bits = 0;
+  SourceLocation location;
   TokenKind kind = TokenKind::End;
   bool is_unsigned = false;  ///< Integer: with the suffix U, or too large for a signed 64-bit one
-  std::string_view text;
-  std::uint64_t bits = 0;
-  std::string_view message;  ///< Error; static text
-  SourceLocation location;
 };
 
 /// The last token is End, always.

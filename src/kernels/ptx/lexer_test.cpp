@@ -49,7 +49,7 @@ TEST(Lexer, SaysWhatIsNoToken) {
   const auto message = [](std::string_view source) {
     const std::vector<Token> tokens = lex(source);
     const Token& error = tokens[tokens.size() - 2];
-    return error.kind == TokenKind::Error ? std::string(error.message) : "none";
+    return error.kind == TokenKind::Error ? std::string(error.text) : "none";
   };
   EXPECT_EQ(message("99999999999999999999"), "integer does not fit in 64 bits");
   EXPECT_EQ(message("0x"), "malformed number");

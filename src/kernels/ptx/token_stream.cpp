@@ -16,7 +16,7 @@ const Token& TokenStream::peek(std::size_t ahead) const {
 
 Token TokenStream::next() {
   const Token token = peek();
-  if (token.kind == TokenKind::Error) fail(token.location, std::string(token.message));
+  if (token.kind == TokenKind::Error) fail(token.location, std::string(token.text));
   if (!failure_ && position_ + 1 < tokens_.size()) ++position_;
   return token;
 }
@@ -59,7 +59,7 @@ void TokenStream::fail(SourceLocation location, std::string message) {
 
 void TokenStream::fail_expected(std::string_view what) {
   const Token& token = peek();
-  if (token.kind == TokenKind::Error) return fail(token.location, std::string(token.message));
+  if (token.kind == TokenKind::Error) return fail(token.location, std::string(token.text));
   const bool ended = token.kind == TokenKind::End;
   const std::string text = (token.kind == TokenKind::Dotted ? "." : "") + std::string(token.text);
   fail(token.location,

@@ -6,9 +6,36 @@
 namespace firebreak::virtual_driver {
 namespace {
 
-// Of one image's text: it takes 20 times that in memory while it is read.
+// Of one image's text. A word takes some 90 bytes in memory while it is read, and code as compilers write it
+// has one for each three bytes.
 constexpr std::size_t most_bytes = std::size_t{8} << 20;
+constexpr std::size_t most_words = 2'600'000;
+constexpr std::size_t most_functions = 20'000;
+// Of all kernels of an image: names of variables that are kept, and steps of their analysis.
+constexpr std::size_t most_names = 4'000'000;
+constexpr std::uint64_t most_steps = 24'000'000;
 constexpr std::size_t most_bytes_of_a_call = std::size_t{1} << 20;
+
+bool is_letter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '$' ||
+         c == '%';
+}
+
+// Whatever the text is, it takes no more memory than one that is as large as may be.
+bool is_large(const std::string& text) {
+  if (text.size() > most_bytes) return true;
+  std::size_t words = 0;
+  bool is_in_word = false;
+  for (const char c : text) {
+    const bool is_blank = c == ' ' || c == '\n' || c == '\t';
+    words += is_letter(c) ? (is_in_word ? 0 : 1) : (is_blank ? 0 : 1);
+    is_in_word = is_letter(c);
+  }
+  std::size_t functions = 0;
+  for (const char* const kind : {".entry", ".func"})
+    for (std::size_t at = text.find(kind); at != std::string::npos; at = text.find(kind, at + 1)) ++functions;
+  return words > most_words || functions > most_functions;
+}
 
 }  // namespace
 
@@ -26,13 +53,17 @@ void CodeSummaries::forget_gone() {
 CodeSummaries::Code CodeSummaries::read(const std::shared_ptr<CodeImage>& image, const std::string& text) {
   Code code;
   code.image = image;
-  code.is_too_large = text.size() > most_bytes;
+  code.is_too_large = is_large(text);
   if (text.empty() || code.is_too_large) return code;
   const auto module = ptx::parse(text, "its code", ptx::UnknownInstructions::Kept);
   if (!module) return code;
+  code.is_too_large = module->functions.size() * module->variables.size() > most_names;
+  std::uint64_t steps = 0;
   for (const ptx::Function& kernel : module->functions) {
-    if (!kernel.is_entry || !kernel.has_body) continue;
+    if (!kernel.is_entry || !kernel.has_body || code.is_too_large) continue;
     auto summary = access::summarise(*module, kernel);
+    steps += summary.analysis_steps;
+    code.is_too_large = steps > most_steps;
     summary.values = nullptr;  // only words need them, and they are large
     code.kernels.emplace(kernel.name, std::make_shared<const access::KernelSummary>(std::move(summary)));
   }

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+
 namespace firebreak::virtual_driver {
 namespace {
 
@@ -47,6 +49,58 @@ TEST(CodeSummaries, LargeTextsAreNotReadAndManyAreReadInTurns) {
   EXPECT_EQ(summaries.find(second.get(), "fill", why), nullptr);
   EXPECT_TRUE(summaries.read_new({large, first, second}, gpu));
   EXPECT_NE(summaries.find(second.get(), "fill", why), nullptr);
+}
+
+// The words, the functions, the names and the work of a text have limits, too.
+TEST(CodeSummaries, WhatTakesMuchMemoryOrWorkIsNotRead) {
+  const auto is_read = [](const std::string& more) {
+    CodeSummaries summaries;
+    const auto image = image_of(more);
+    const char* why = nullptr;
+    EXPECT_TRUE(summaries.read_new({image}, gpu));
+    const bool is_found = summaries.find(image.get(), "last", why) != nullptr;
+    if (!is_found) EXPECT_STREQ(why, "its code is too large to be read");
+    return is_found;
+  };
+  const auto repeated = [](int count, const std::function<std::string(const std::string&)>& part) {
+    std::string text;
+    for (int i = 0; i < count; ++i) text += part(std::to_string(i));
+    return text;
+  };
+  const std::string last = ".entry last() { ret; }\n";
+  const auto numbers = [&](int count) {
+    return ".global .b8 x[" + std::to_string(count) + "] = {1" +
+           repeated(count - 1, [](auto&) { return ",1"; }) + "};\n" + last;
+  };
+  EXPECT_TRUE(is_read(numbers(1'000)));
+  EXPECT_FALSE(is_read(numbers(1'400'000)));
+  const auto functions = [&](int count) {
+    return repeated(count, [](auto& i) { return ".func f" + i + "();\n"; }) + last;
+  };
+  EXPECT_TRUE(is_read(functions(1'000)));
+  EXPECT_FALSE(is_read(functions(20'000)));
+  const auto variables = [&](int count) {
+    return repeated(count, [](auto& i) { return ".global .b8 v" + i + ";\n"; }) + functions(1'000);
+  };
+  EXPECT_TRUE(is_read(variables(1'000)));
+  EXPECT_FALSE(is_read(variables(5'000)));
+  // Each of these costs all the steps that a kernel may.
+  const auto kernels = [&](int count) {
+    return repeated(count,
+                    [&](auto& i) {
+                      return ".entry k" + i +
+                             "(.param .u64 a) { .reg .b64 %rd<30100>; .reg .pred %p1;\nH:\n" +
+                             repeated(30'000,
+                                      [](auto& k) {
+                                        return "mov.b64 %rd" + k + ", %rd" +
+                                               std::to_string(std::stoi(k) + 1) + ";\n";
+                                      }) +
+                             "ld.param.u64 %rd30000, [a]; @%p1 bra H; st.global.u32 [%rd0], 1; ret; }\n";
+                    }) +
+           last;
+  };
+  EXPECT_TRUE(is_read(kernels(1)));
+  EXPECT_FALSE(is_read(kernels(3)));
 }
 
 TEST(CodeSummaries, WhatIsGoneIsNotTakenForWhatHasCome) {
