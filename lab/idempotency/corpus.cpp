@@ -93,6 +93,8 @@ class Surveyor {
           return ", too complicated an address";
         case DecisionReason::Refused:
           return ", refused";
+        case DecisionReason::ByOrder:
+          return ", where the order of threads chooses what is written";
         default:
           return "";
       }
