@@ -66,7 +66,8 @@ class Mutator {
   }
 
   std::string swap_tokens(const std::string& text) {
-    const std::vector<Token> tokens = lex(text);
+    std::vector<Token> tokens = lex(text);
+    std::erase_if(tokens, [](const Token& token) { return token.kind == TokenKind::Error; });
     if (tokens.size() < 3) return text;
     const std::size_t a = below(tokens.size() - 1);
     const std::size_t b = below(tokens.size() - 1);
