@@ -132,10 +132,17 @@ Score fit_mmu_xid(const Relation& of) {
   return score_if(!has_address(incident) || of.process || (first_xid && of.domain_equal), of.ties());
 }
 
+/// A channel belongs to one process. A domain that has fallen has another server once it serves again.
+bool resets_channel_of_another(const Incident& incident, const Fault& signal) {
+  if (signal.xid != xid_channel_reset || !signal.pid) return false;
+  return any_signal(
+      incident, [&](const Fault& s) { return s.xid == xid_channel_reset && s.pid && s.pid != signal.pid; });
+}
+
 /// Xid 13, 43 and their like. Xid 13 names no process; Xid 43 names the MPS server, and so the domain.
 Score fit_sm_xid(const Relation& of) {
   const Incident& incident = of.incident;
-  if (!of.domains_fit) return std::nullopt;
+  if (!of.domains_fit || resets_channel_of_another(incident, of.signal)) return std::nullopt;
   if (incident.fault_class == FaultClass::Sm) return same_kind + of.ties();
   if (incident.fault_class == FaultClass::Unknown) return nothing_against + of.ties();
   if (incident.fault_class == FaultClass::Termination && incident.xids.empty() && !is_only_exits(incident)) {

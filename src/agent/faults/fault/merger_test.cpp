@@ -72,6 +72,22 @@ TEST_F(MergerTest, SmExceptionsOfTwoDomainsAreTwo) {
   EXPECT_EQ(take(xid(8, 43, server + 1, "b")).id, 2u);
 }
 
+TEST_F(MergerTest, SmExceptionsOfADomainAndOfTheServerThatItHasAfterItsFallAreTwo) {
+  take(xid(7, 13));
+  EXPECT_EQ(take(xid(8, 43, server, "a")).id, 1u);
+  EXPECT_EQ(take(xid(9, 43, server, "a")).id, 1u);
+  EXPECT_EQ(take(xid(700, 43, server + 1, "a")).id, 2u);
+  EXPECT_EQ(take(xid(701, 43, server + 1, "a")).id, 2u);
+}
+
+TEST_F(MergerTest, SmExceptionsOfTwoProcessesWithoutMpsAreTwoWithACulpritEach) {
+  for (const pid_t pid : {rogue, victim}) merger.watch(watched(pid, ""));
+  EXPECT_EQ(take(xid(8, 43, rogue)).culprit.pid, rogue);
+  const Incident second = take(xid(9, 43, victim));
+  EXPECT_EQ(second.id, 2u);
+  EXPECT_EQ(second.culprit.pid, victim);
+}
+
 TEST_F(MergerTest, EndsOfCoClientsAfterAFaultArePartOfIt) {
   take(xid(7, 13));
   take(xid(8, 43, server, "a"));
