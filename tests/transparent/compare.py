@@ -28,7 +28,7 @@ SAMPLES = {
     "asan_leak": ("gcc", "memory.c.in", "-DBUG=2", "-fsanitize=address"),
     "ubsan": ("gcc", "undefined.c.in", "-fsanitize=undefined"), "tsan": ("gcc", "threads.c.in", "-fsanitize=thread"),
     "musl": ("musl-gcc", "musl.c.in"), "musl_static": ("musl-gcc", "musl.c.in", "-static"), "opens": ("gcc", "opens.c.in"),
-    "starts": ("gcc", "starts.c.in"),
+    "starts": ("gcc", "starts.c.in"), "libaudit.so": ("gcc", "audit.c.in", "-shared", "-fPIC"),
     "libownlinker.so": ("gcc", "own_linker.c.in", "-shared", "-fPIC"),
     "libplugin.so": ("gcc", "plugin.c.in", "-shared", "-fPIC"),
     "libpreloaded.so": ("gcc", "preloaded.c.in", "-shared", "-fPIC")}

@@ -37,7 +37,9 @@ struct Known {
 /// this one. Relaxed: who may use a handle has heard of it from whoever destroyed the one before.
 extern std::atomic<std::uint64_t> streams_age;
 extern std::atomic<std::uint64_t> kernels_age;
-[[gnu::tls_model("initial-exec")]] extern constinit thread_local Known known;
+/// It has no TLS model of its own: one that is faster needs static room, and the dynamic linker has none left
+/// under LD_AUDIT.
+extern constinit thread_local Known known;
 
 /// All that was begun in it has ended, if the driver says so.
 CUresult ended_with(abi::GuardLaunches* slot, CUresult result);
