@@ -73,6 +73,7 @@ CornerProgram::~CornerProgram() {
 std::pair<CUresult, unsigned long long> CornerProgram::run(const std::string& what, std::istream& words) {
   unsigned int times = 0;
   if (what == "init") return {driver_.cuInit(0), 0};
+  if (what == "before_init") return {before_init(), 0};
   if (what == "ask_for_newer") return ask_for_newer();
   if (what == "use_newer") return use_newer();
   if (what == "ask_for_unknown") return ask_for_unknown();
@@ -107,6 +108,19 @@ CUresult CornerProgram::prepare() {
   result = first_of(result, driver_.cuModuleGetFunction(&wait_, module, "wait_for_word"));
   result = first_of(result, driver_.cuModuleGetFunction(&put_, module, "put"));
   return first_of(result, driver_.cuMemHostAlloc(&host_, 4096, 0));
+}
+
+CUresult CornerProgram::before_init() {
+  CUcontext context = nullptr;
+  const std::array answers{
+      driver_.cuCtxGetCurrent(&context),    driver_.cuCtxSetCurrent(nullptr),
+      driver_.cuCtxPushCurrent_v2(nullptr), driver_.cuCtxPopCurrent_v2(&context),
+      driver_.cuCtxDestroy_v2(nullptr),     driver_.cuMemFree_v2(0),
+  };
+  for (const CUresult answer : answers) {
+    if (answer != CUDA_ERROR_NOT_INITIALIZED) return CUDA_ERROR_ILLEGAL_STATE;
+  }
+  return driver_.cuInit(0);
 }
 
 CUresult CornerProgram::start_waiting(CUstream stream) {

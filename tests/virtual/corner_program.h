@@ -14,8 +14,7 @@
 
 namespace firebreak::test {
 
-/// All but `init` and what is asked for by name needs the calling thread's current
-/// context.
+/// All but `init`, `before_init` and what is asked for by name needs the calling thread's current context.
 class CornerProgram {
  public:
   explicit CornerProgram(const cuda::Backend& driver) : driver_(driver) {}
@@ -25,6 +24,7 @@ class CornerProgram {
 
   /// Does what the first word says, and answers a value where something is asked.
   ///   init                    Makes nothing besides.
+  ///   before_init             ILLEGAL_STATE where a function answers before; init.
   ///   ask_for_newer           1: there is such a function, with parameters that no header of ours has.
   ///   use_newer               How many devices that says.
   ///   ask_for_unknown         1: there is a function of a name that no header of ours has.
@@ -51,6 +51,7 @@ class CornerProgram {
 
  private:
   CUresult prepare();
+  CUresult before_init();
   std::pair<CUresult, unsigned long long> ask_for_newer();
   std::pair<CUresult, unsigned long long> use_newer();
   std::pair<CUresult, unsigned long long> ask_for_unknown();

@@ -48,6 +48,14 @@ TEST_F(SpareCorners, WhoseGpuWaitsForItsNextCallIsMoved) {
   EXPECT_EQ(program->tell("step"), CUDA_SUCCESS);
 }
 
+TEST_F(SpareCorners, NoFunctionOfContextsAnswersBeforeInit) {
+  start_mps("model");
+  Client model(kernel_, environment(), FIREBREAK_PLAIN_PROGRAM);
+  EXPECT_EQ(model.tell("corner before_init"), CUDA_SUCCESS);
+  const auto program = start_with_spare("corner before_init");
+  EXPECT_EQ(program->tell("init_without_variables"), CUDA_SUCCESS);
+}
+
 // All of it stayed, until there was no memory.
 TEST_F(SpareCorners, APrimaryContextThatIsGivenBackTakesItsMemoryAlong) {
   const auto program = start_with_spare("corner init");

@@ -43,6 +43,12 @@ CUresult set_primary_flags(const OwnCall& call, unsigned int flags) {
   return result;
 }
 
+/// NOT_INITIALIZED before cuInit, and in a child of fork().
+CUresult initialised(const OwnCall& call) {
+  CUcontext ignored = nullptr;
+  return own::cuCtxGetCurrent(call, &ignored);
+}
+
 bool is_known(const OwnCall& call, CUcontext context) {
   return context == nullptr || call.all.has_context(context);
 }
@@ -179,6 +185,7 @@ namespace {
 /// Runs `end_one` in the instance that works. Where the context has ended of that, it ends in the spare, too.
 template <class EndOne>
 CUresult end_context(const OwnCall& call, CUcontext context, const EndOne& end_one) {
+  if (const CUresult ready = initialised(call); ready != CUDA_SUCCESS) return ready;
   Object* const object = call.all.objects().find(Family::Context, number_of(context));
   if (object == nullptr || object->steps.empty()) return CUDA_ERROR_INVALID_CONTEXT;
   if (!call.all.is_plain() && object == primary_of(call)) return CUDA_ERROR_INVALID_CONTEXT;
@@ -240,6 +247,7 @@ CUresult cuGreenCtxDestroy(const OwnCall& call, CUgreenCtx green) {
 }
 
 CUresult cuCtxSetCurrent(const OwnCall& call, CUcontext context) {
+  if (const CUresult ready = initialised(call); ready != CUDA_SUCCESS) return ready;
   if (!is_known(call, context)) return CUDA_ERROR_INVALID_CONTEXT;
   ContextStack& stack = current().stack;
   if (!stack.empty()) stack.pop_back();
@@ -248,11 +256,13 @@ CUresult cuCtxSetCurrent(const OwnCall& call, CUcontext context) {
   return call.all.call([](const Turn&) { return CUDA_SUCCESS; });
 }
 
-CUresult cuCtxGetCurrent(const OwnCall&, CUcontext* context) {
+CUresult cuCtxGetCurrent(const OwnCall& call, CUcontext* context) {
   if (context == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  const ContextStack& stack = current().stack;
-  *context = stack.back();
-  return CUDA_SUCCESS;
+  *context = current().stack.back();
+  if (*context != nullptr) return CUDA_SUCCESS;
+  CUcontext none = nullptr;
+  const CUresult asked = call.all.own_driver().cuCtxGetCurrent(&none);
+  return asked == CUDA_ERROR_NOT_INITIALIZED ? asked : CUDA_SUCCESS;
 }
 
 /// Programs ask for it dozens of times between two launches.
@@ -279,6 +289,7 @@ CUresult cuCtxGetDevice_v2(const OwnCall& call, CUdevice* device, CUcontext cont
 }
 
 CUresult cuCtxPushCurrent_v2(const OwnCall& call, CUcontext context) {
+  if (const CUresult ready = initialised(call); ready != CUDA_SUCCESS) return ready;
   if (context == nullptr || !is_known(call, context)) return CUDA_ERROR_INVALID_CONTEXT;
   if (current().stack.is_full()) return CUDA_ERROR_OUT_OF_MEMORY;
   current().stack.push_back(context);
@@ -287,6 +298,7 @@ CUresult cuCtxPushCurrent_v2(const OwnCall& call, CUcontext context) {
 }
 
 CUresult cuCtxPopCurrent_v2(const OwnCall& call, CUcontext* context) {
+  if (const CUresult ready = initialised(call); ready != CUDA_SUCCESS) return ready;
   ContextStack& stack = current().stack;
   if (stack.empty()) return CUDA_ERROR_INVALID_CONTEXT;
   if (context != nullptr) *context = stack.back();
