@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "ground/os/fd.h"
+#include "ground/os/program_needs.h"
 #include "ground/os/self.h"
 
 namespace firebreak::os {
@@ -19,6 +20,17 @@ std::vector<char*> pointers_to(const std::vector<std::string>& words) {
   for (const std::string& word : words) pointers.push_back(const_cast<char*>(word.c_str()));
   pointers.push_back(nullptr);
   return pointers;
+}
+
+/// A file that is there is not found where what Linux starts in its place is not.
+Status failed_start(const std::string& program, const std::string& file, int error) {
+  std::string starter = error == ENOENT ? starter_of(file) : std::string();
+  if (starter.empty() || ::access(starter.c_str(), F_OK) == 0) return fail_errno("start " + program, error);
+  const bool ends_with_return = starter.back() == '\r';
+  if (ends_with_return) starter.pop_back();
+  return fail(
+      ErrorCode::NotFound, "start " + program + ": it names " + starter + " to run it, which is not there",
+      ends_with_return ? "its lines end in CR and LF, and Linux takes the CR for a part of that name" : "");
 }
 
 }  // namespace
@@ -49,7 +61,7 @@ Status become_program(const std::string& file, const std::vector<std::string>& a
   });
   for (const auto& [name, value] : environment) variables.push_back(name + "=" + value);
   ::execvpe(file.c_str(), pointers_to(arguments).data(), pointers_to(variables).data());
-  return fail_errno("start " + arguments.front(), errno);
+  return failed_start(arguments.front(), file, errno);
 }
 
 }  // namespace firebreak::os

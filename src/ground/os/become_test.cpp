@@ -70,5 +70,19 @@ TEST_F(ProgramFile, IsBecomeWithItsNameItsArgumentsAndWhatIsSaidOfItsEnvironment
   EXPECT_EQ(status_of(directory.path(), {"folder"}), 126);
 }
 
+TEST_F(ProgramFile, SaysWhatItWouldBeRunByWhereThatIsNotThere) {
+  const auto why = [](const std::string& path) { return become_program(path, {"it"}, {}).error(); };
+  EXPECT_EQ(why(file("lost", "#!/no/such/program -x\n", 0755)).message,
+            "start it: it names /no/such/program to run it, which is not there");
+  EXPECT_THAT(why(file("copied", "#!/bin/sh\r\n", 0755)).hint, testing::HasSubstr("CR"));
+  EXPECT_THAT(why(directory.path() + "/none").message, testing::HasSubstr("No such file"));
+  std::ifstream shell("/bin/sh", std::ios::binary);
+  std::string compiled(std::istreambuf_iterator<char>(shell), {});
+  const std::size_t linker = compiled.find("ld-linux");
+  ASSERT_NE(linker, std::string::npos);
+  compiled[linker] = 'L';
+  EXPECT_THAT(why(file("compiled", compiled, 0755)).message, testing::HasSubstr("Ld-linux"));
+}
+
 }  // namespace
 }  // namespace firebreak::os

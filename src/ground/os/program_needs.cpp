@@ -87,12 +87,12 @@ std::optional<ProgramNeeds> needs_of_elf(Reader& reader) {
   return needs;
 }
 
-/// "#! /usr/bin/env python3": the first word; empty: it is no script.
+/// "#! /usr/bin/env python3": the first word, as Linux takes it; empty: it is no script.
 std::string interpreter_of(Reader& reader) {
   const std::string line = reader.text(0, '\n');
   if (!line.starts_with("#!")) return {};
   const std::size_t begin = std::min(line.find_first_not_of(" \t", 2), line.size());
-  return line.substr(begin, line.find_first_of(" \t\r", begin) - begin);
+  return line.substr(begin, line.find_first_of(" \t", begin) - begin);
 }
 
 }  // namespace
@@ -103,6 +103,14 @@ std::optional<ProgramNeeds> program_needs(const std::string& file) {
   if (interpreter.empty()) return needs_of_elf(reader);
   Reader of_interpreter(interpreter);
   return needs_of_elf(of_interpreter);
+}
+
+std::string starter_of(const std::string& file) {
+  Reader reader(file);
+  std::string interpreter = interpreter_of(reader);
+  if (!interpreter.empty()) return interpreter;
+  const auto needs = needs_of_elf(reader);
+  return needs ? needs->dynamic_linker : std::string();
 }
 
 }  // namespace firebreak::os

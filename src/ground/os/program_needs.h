@@ -17,4 +17,8 @@ struct ProgramNeeds {
 /// be read.
 std::optional<ProgramNeeds> program_needs(const std::string& file);
 
+/// What Linux starts in its place: the program that a script's first line names, or the dynamic linker.
+/// Empty: nothing.
+std::string starter_of(const std::string& file);
+
 }  // namespace firebreak::os
