@@ -2,6 +2,8 @@
 #include "ground/os/self.h"
 
 #include <gmock/gmock.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <filesystem>
@@ -102,6 +104,58 @@ TEST_F(PrivateCopies, OfTheSameLibraryStay) {
   EXPECT_NE(load(2), first);
   EXPECT_TRUE(std::filesystem::exists(first));
   EXPECT_EQ(load(), first);
+}
+
+/// The copies of a user's libraries, where somebody else came first to the name of that user's folder.
+class CopiesOfAUser : public testing::Test {
+ protected:
+  static constexpr uid_t user = 64'987;
+  void SetUp() override {
+    if (::geteuid() != 0) GTEST_SKIP() << "only root can be two users";
+    remove_all();
+    ASSERT_TRUE(make_directories(folder_));
+  }
+  void TearDown() override {
+    if (::geteuid() == 0) remove_all();
+  }
+  void remove_all() {
+    std::vector<std::filesystem::path> all;
+    for (const auto& each : std::filesystem::directory_iterator("/dev/shm"))
+      if (each.path().string().starts_with(folder_)) all.push_back(each.path());
+    for (const auto& each : all) std::filesystem::remove_all(each);
+  }
+  /// The path of that user's copy; empty: there is none.
+  static std::string load_as_user() {
+    const auto its = library_of(load_symbol("libm.so.6", "floor").value());
+    EXPECT_EQ(::seteuid(user), 0);
+    const auto library = PrivateLibrary::load(its.value(), 1);
+    const auto origin = library ? PrivateLibrary::origin_of(library->symbol("floor")) : std::nullopt;
+    EXPECT_EQ(::seteuid(0), 0);
+    EXPECT_TRUE(library) << to_string(library.error());
+    return origin ? origin->path : std::string();
+  }
+
+  const std::string folder_ = "/dev/shm/firebreak-" + std::to_string(user);
+};
+
+TEST_F(CopiesOfAUser, SomebodyElsesFolderIsNotInTheWay) {
+  const std::string path = load_as_user();
+  EXPECT_THAT(path, testing::StartsWith(folder_ + "-"));
+  const std::string folder = path.substr(0, path.rfind('/'));
+  struct stat status {};
+  ASSERT_EQ(::stat(folder.c_str(), &status), 0);
+  EXPECT_EQ(status.st_uid, user);
+  EXPECT_EQ(status.st_mode & 0777, 0700U);
+  EXPECT_EQ(load_as_user(), path) << "the next process finds it";
+}
+
+TEST_F(CopiesOfAUser, NoFolderOfOthersWithSuchANameIsTaken) {
+  const std::string theirs = folder_ + "-AAAAAA";
+  ASSERT_TRUE(make_directories(theirs));
+  std::filesystem::permissions(theirs, std::filesystem::perms::all);
+  const std::string path = load_as_user();
+  EXPECT_THAT(path, testing::StartsWith(folder_ + "-"));
+  EXPECT_THAT(path, testing::Not(testing::StartsWith(theirs)));
 }
 
 }  // namespace

@@ -158,16 +158,38 @@ constexpr mode_t owner_alone = 0700;
 
 std::string copies_path() { return "/dev/shm/firebreak-" + std::to_string(::geteuid()); }
 
-/// The folder of the copies, which nobody else can write to.
+/// True of a folder of this user's that nobody else can write to.
+bool is_ours_alone(const std::string& folder) {
+  struct stat status {};
+  if (::lstat(folder.c_str(), &status) != 0) return false;
+  return S_ISDIR(status.st_mode) && status.st_uid == ::geteuid() && (status.st_mode & 077) == 0;
+}
+
+/// Where somebody else has our folder's name there is one whose name nobody knew beforehand: the one that a
+/// process of ours made earlier, or a new one.
+Result<std::string> other_copies_folder() {
+  std::string made = copies_path() + "-XXXXXX";
+  const std::string parent = made.substr(0, made.rfind('/'));
+  const std::string begin = copies_path().substr(parent.size() + 1) + "-";
+  DIR* const listed = ::opendir(parent.c_str());
+  std::string found;
+  while (const dirent* const entry = listed == nullptr ? nullptr : ::readdir(listed)) {
+    const std::string_view name = entry->d_name;
+    const std::string path = name.starts_with(begin) ? parent + "/" + entry->d_name : std::string();
+    if (!path.empty() && is_ours_alone(path)) found = path;
+  }
+  if (listed != nullptr) ::closedir(listed);
+  if (!found.empty()) return found;
+  if (::mkdtemp(made.data()) == nullptr) return fail_errno("make " + made, errno);
+  return made;
+}
+
+/// The folder of the copies.
 Result<std::string> copies_folder() {
   const std::string folder = copies_path();
   if (::mkdir(folder.c_str(), owner_alone) != 0 && errno != EEXIST)
     return fail_errno("make " + folder, errno);
-  struct stat status {};
-  if (::lstat(folder.c_str(), &status) != 0) return fail_errno("look at " + folder, errno);
-  const bool is_ours = S_ISDIR(status.st_mode) && status.st_uid == ::geteuid() && (status.st_mode & 077) == 0;
-  if (!is_ours) return fail(ErrorCode::PermissionDenied, folder + " is not this user's alone");
-  return folder;
+  return is_ours_alone(folder) ? folder : other_copies_folder();
 }
 
 Status copy_content(int from, int to, std::size_t size_bytes) {
@@ -216,10 +238,15 @@ void remove_outdated(const std::string& folder, const std::string& current, cons
 
 /// The path says it: FOLDER/library-...-NUMBER-NAME.
 std::optional<PrivateLibrary::Origin> PrivateLibrary::origin_of(const void* address) {
+  constexpr std::string_view label = "/library-";
   const auto path = library_of(address);
-  const std::string begin = copies_path() + "/library-";
+  const std::string begin = copies_path();
   if (!path || !path->starts_with(begin)) return std::nullopt;
-  const std::size_t name = path->find("-lib", begin.size());
+  const std::string_view rest = std::string_view(*path).substr(begin.size());
+  const std::size_t folder_end = rest.find('/');
+  const bool is_in_ours = folder_end == 0 || rest.starts_with('-');
+  if (!is_in_ours || !rest.substr(std::min(folder_end, rest.size())).starts_with(label)) return std::nullopt;
+  const std::size_t name = path->find("-lib", begin.size() + folder_end + label.size());
   if (name == std::string::npos) return std::nullopt;
   const std::size_t number = path->rfind('-', name - 1);
   Origin origin{*path, path->substr(name + 1), 0};

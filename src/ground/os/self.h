@@ -98,8 +98,7 @@ class PrivateLibrary {
   /// Copy number `copy` of the library, of those that this process has. The copies are files of this user's
   /// on a tmpfs (/dev/shm), once for all processes: code that several have loaded takes memory once. Those of
   /// the library as it was before go an hour after they were made, when another copy is.
-  /// NotFound: no such library. PermissionDenied: somebody else has put something in the way.
-  /// ResourceExhausted: no room.
+  /// NotFound: no such library. ResourceExhausted: no room.
   static Result<PrivateLibrary> load(const std::string& library, unsigned int copy);
   /// Null: it has none of that name.
   void* symbol(const char* name) const;
