@@ -198,8 +198,7 @@ void Agent::on_message(Connection& connection, abi::Message message, std::vector
           },
           [&](const abi::StatusRequest&) { report_status(connection); },
           [&](const abi::Subscribe&) {
-            teller_.subscribe(connection.id(), connection.asking());
-            answers_.give(connection, {});
+            answers_.give(connection, teller_.subscribe(connection.id(), connection.asking()));
           },
           [&](const abi::HandOver& request) { answers_.give(connection, joins_.hand_over(request)); },
           [&](const abi::Rest& request) { resting_.ask(connection, request); },

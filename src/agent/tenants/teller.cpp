@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <string>
+#include <utility>
 
 #include "agent/loop/journal.h"
 
@@ -47,6 +49,21 @@ void log(const abi::Event& event) {
 }
 
 }  // namespace
+
+Status Teller::subscribe(std::uint64_t connection, const Asking& who) {
+  const auto is_of_it = [&](const auto& each) {
+    return each.second.entrance == who.entrance && each.second.user == who.user;
+  };
+  const bool is_bounded = who.entrance == Entrance::Tenants && !subscribers_.contains(connection);
+  if (is_bounded &&
+      std::cmp_greater_equal(std::ranges::count_if(subscribers_, is_of_it), subscribers_of_user_max)) {
+    return fail(ErrorCode::ResourceExhausted,
+                fmt::format("user {} is told of events on {} connections already", who.user,
+                            subscribers_of_user_max));
+  }
+  subscribers_.insert_or_assign(connection, Asking{who.entrance, who.user});
+  return {};
+}
 
 void Teller::tell(abi::Event event) {
   if (event.text.size() > longest_text_bytes) event.text.resize(longest_text_bytes);
