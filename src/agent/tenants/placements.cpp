@@ -2,6 +2,7 @@
 #include "agent/tenants/placements.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "agent/domains/placement.h"
@@ -141,12 +142,19 @@ std::set<std::string> Placements::coming() const {
   return coming;
 }
 
+/// Of too many the first of each user are kept, then the second of each, and so on: nobody's are left out for
+/// another's.
 std::vector<KeptPlacement> Placements::kept() const {
+  std::map<std::optional<uid_t>, std::size_t> counts;
+  std::vector<std::pair<std::size_t, const Placement*>> in_turns;
+  for (const Placement& each : placements_)
+    in_turns.emplace_back(counts[at_.credentials.owner_of(each.tenant)]++, &each);
+  std::ranges::stable_sort(in_turns, {}, [](const auto& each) { return each.first; });
+  in_turns.resize(std::min(in_turns.size(), most_kept_placements));
   std::vector<KeptPlacement> kept;
-  for (const Placement& each : placements_) {
-    if (kept.size() == most_kept_placements) break;
-    kept.push_back({each.tenant, each.role, each.domain, each.limits,
-                    at_.credentials.known_token_of(each.tenant), at_.credentials.owner_of(each.tenant)});
+  for (const auto& [turn, each] : in_turns) {
+    kept.push_back({each->tenant, each->role, each->domain, each->limits,
+                    at_.credentials.known_token_of(each->tenant), at_.credentials.owner_of(each->tenant)});
   }
   return kept;
 }

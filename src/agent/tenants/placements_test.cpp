@@ -87,5 +87,18 @@ TEST_F(PlacementsTest, WhoWasAdoptedBeforeThatWasWrittenDownIsNotToCome) {
   EXPECT_FALSE(next.has("llm"));
 }
 
+TEST_F(PlacementsTest, OfTooManyTheNextAgentKnowsSomeOfEachUsers) {
+  constexpr uid_t alice = 1000, mallory = 1001;
+  for (std::uint64_t i = 1; i <= 300; ++i) {
+    const Placement its = choose(i, "many-" + std::to_string(i), abi::Role::Active);
+    ASSERT_TRUE(placements.put(its, mallory, 500));
+  }
+  ASSERT_TRUE(placements.put(choose(1'000, "late", abi::Role::Active), alice, 500));
+  const auto kept = placements.kept();
+  EXPECT_EQ(kept.size(), 256U);
+  EXPECT_THAT(kept, Contains(testing::Field(&KeptPlacement::tenant, "late")));
+  EXPECT_THAT(kept, Contains(testing::Field(&KeptPlacement::tenant, "many-255")));
+}
+
 }  // namespace
 }  // namespace firebreak::agent
