@@ -1,9 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /// A process that says of itself that it is in a domain where it is not: nothing follows for those who are.
 /// It is there once MPS names it as a client, or once the agent has placed it there.
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <regex>
 #include <set>
+#include <sstream>
+#include <vector>
 
 #include "tests/doubles/agent/parked_domain_test_support.h"
 #include "tests/doubles/agent/spare_page_test_support.h"
@@ -256,6 +263,53 @@ TEST_F(PlacedOnly, WhoWritesWhatIsNoDumpHasMpsAskedNothing) {
     settle();
   }
   EXPECT_THAT(domains.asked_for_clients, IsEmpty());
+}
+
+/// How many lines of that form the log gets while `act` runs.
+template <class Act>
+std::ptrdiff_t lines_written(const std::string& form, const Act& act) {
+  const auto logger = spdlog::default_logger();
+  std::ostringstream text;
+  spdlog::set_default_logger(
+      std::make_shared<spdlog::logger>("", std::make_shared<spdlog::sinks::ostream_sink_st>(text)));
+  act();
+  spdlog::set_default_logger(logger);
+  const std::string all = text.str();
+  const std::regex line(form);
+  return std::distance(std::sregex_iterator(all.begin(), all.end(), line), std::sregex_iterator());
+}
+
+TEST_F(PlacedOnly, OfWhatIsNoDumpTheLogHasALineOfEachProcess) {
+  Peer first = peer(), second = peer();
+  const std::vector<std::string> pipes = {placed(first).pipe, start(second, "other").pipe};
+  const auto write_again_and_again = [&] {
+    for (const std::string& pipe : pipes) {
+      for (int i = 0; i < 5; ++i) {
+        Writer of_it(pipe, std::string(10'000, 'x'));
+        until([&] { return of_it.write(); });
+        settle();
+      }
+    }
+  };
+  EXPECT_EQ(lines_written("what [a-z]+-[0-9]+ writes into its pipe is dropped", write_again_and_again), 2);
+}
+
+TEST_F(PlacedOnly, OfWhatIsNobodysTheLogHasALineOfEachPipe) {
+  Peer command = peer();
+  const auto told = std::get<abi::Placed>(ask(command, abi::Place{"nobody", abi::Role::Active})).environment;
+  const auto pipe =
+      std::ranges::find(told, "CUDA_COREDUMP_FILE", [](const auto& each) { return each.first; });
+  ASSERT_NE(pipe, told.end());
+  const auto write_again_and_again = [&] {
+    for (int i = 0; i < 5; ++i) {
+      Writer of_it(pipe->second, std::string(10'000, 'x'));
+      settle();
+      clock.advance(std::chrono::seconds(7));
+      until([&] { return of_it.write(); });
+      settle();
+    }
+  };
+  EXPECT_EQ(lines_written("is nobody's that is known", write_again_and_again), 1);
 }
 
 TEST_F(PlacedOnly, WhoWritesWhatIsNoDumpIsNotWaitedForByOthers) {

@@ -391,10 +391,12 @@ void Parking::heed_dump(const InDomain& who, Dumper& dumper) {
   });
 }
 
+/// A process may write something else as often as it likes: the log has a line of it.
 void Parking::drop_dump(const InDomain& who, Dumper& dumper) {
   dumper.dump = Dump::Dropped;
-  spdlog::warn("what {} writes into its pipe is dropped: it is no core dump of a client of domain {}",
-               name_of(who.first), who.second);
+  const auto level = std::exchange(dumper.is_told_of_drop, true) ? spdlog::level::debug : spdlog::level::warn;
+  spdlog::log(level, "what {} writes into its pipe is dropped: it is no core dump of a client of domain {}",
+              name_of(who.first), who.second);
   dumper.pipe->let_end();
   auto watch = at_.loop.watch_readable(dumper.pipe->fd(), [this, who] { read_dropped(who); });
   if (watch) dumper.watch = std::move(*watch);

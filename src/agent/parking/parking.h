@@ -163,6 +163,7 @@ class Parking {
     Dump dump = Dump::NotBegun;
     bool is_in_doubt = true;  ///< it may not have begun its program yet, or has not let itself be looked at
     bool is_out = false;      ///< it was told not to be in the mode
+    bool is_told_of_drop = false;  ///< the log has a line of what was no dump
     bool has_anothers_pipe =
         false;             ///< it is in the mode, with a pipe that is another's: nobody could read either
     bool has_gpu = false;  ///< the process has opened the GPU
@@ -199,6 +200,7 @@ class Parking {
     std::optional<Monotonic> began_at;  ///< somebody to dump there
     bool is_emptied = false;            ///< nobody was found who it could be
     bool is_given_up = false;           ///< that connection is gone
+    bool is_told = false;               ///< the log has a line of it
   };
   /// A pipe of a process that is in the mode, of an agent that does not park.
   struct Emptied {

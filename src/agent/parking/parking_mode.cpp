@@ -133,7 +133,8 @@ void Parking::on_dump_of_unknown(const std::string& of) {
   look_for_unknown();
   if (!given_.contains(path)) return;                                  // it was one's who is known now
   if (at_.clock.now() - *given.began_at < unknown_dump_limit) return;  // it may be about to come
-  spdlog::warn("a core dump in {} is nobody's that is known", path);
+  const auto level = std::exchange(given.is_told, true) ? spdlog::level::debug : spdlog::level::warn;
+  spdlog::log(level, "a core dump in {} is nobody's that is known", path);
   given.pipe->let_end();
   empty_given(path);
 }
