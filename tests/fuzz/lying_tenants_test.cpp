@@ -35,7 +35,7 @@ namespace {
 constexpr uid_t alice = 65531, bob = 65532, mallory = 65533;
 constexpr gid_t group = 65534;
 constexpr std::string_view uvm = "/dev/nvidia-uvm";
-constexpr int seeds_max = 2'500;
+constexpr int seeds_max = 10'000;
 constexpr Milliseconds held{100}, held_longest{1'000};
 
 std::string stat_of(pid_t pid) {
