@@ -24,6 +24,7 @@ enum class Operation : std::uint8_t {
   Variable,       ///< the address of ptx::Module::variables[value]
   SharedAddress,  ///< address of something in .shared
   LocalAddress,   ///< address of something in .local or in .param, of this thread alone
+  Window,         ///< generic address at which the ptx::StateSpace `value` begins
   Unknown,        ///< one value that nothing is known of; `value` counts them, `reason` says why
   Phi,            ///< value where paths meet: `value` indexes ExpressionPool::phis
   LoopCounter,    ///< counter of the loop `value`: 0 in the first iteration

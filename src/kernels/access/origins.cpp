@@ -102,6 +102,7 @@ class OriginFinder {
       case Operation::Phi:
         return joined(pool_.phis[node.value]);
       case Operation::Compare:
+      case Operation::Window:
         return nothing();
       default:
         return computed(node);

@@ -61,6 +61,7 @@ class ShapeFinder {
       case Operation::Variable:
       case Operation::SharedAddress:
       case Operation::LocalAddress:
+      case Operation::Window:
       case Operation::Unknown:
       case Operation::Phi:
       case Operation::LoopCounter:

@@ -85,8 +85,10 @@ class Translator {
       const StateSpace space = builder_.kernel().variables[symbol.index].space;
       const bool is_static = space == StateSpace::Global || space == StateSpace::Const;
       if (is_static) return unknown(64);
-      base = pool_.leaf(space == StateSpace::Shared ? Operation::SharedAddress : Operation::LocalAddress, 64,
-                        symbol.index);
+      // The module's variables in .shared are counted apart from the function's.
+      base = space == StateSpace::Shared
+                 ? pool_.leaf(Operation::SharedAddress, 64, ~std::uint64_t{symbol.index})
+                 : pool_.leaf(Operation::LocalAddress, 64, symbol.index);
     } else if (symbol.kind == SymbolKind::Parameter) {
       base = pool_.leaf(Operation::LocalAddress, 64, ~std::uint64_t{symbol.index});
     } else {
@@ -288,6 +290,17 @@ class Translator {
     return resize(value_of(1, width_of(from)), width_of(to), is_signed(from));
   }
 
+  // A generic address is another number than the one in shared or local memory.
+  ExpressionIndex convert_address() {
+    const std::uint8_t width = width_of(instruction_.type);
+    const ExpressionIndex address = value_of(1, width);
+    const StateSpace space = instruction_.modifiers.space;
+    if (space == StateSpace::Global || space == StateSpace::Const) return address;
+    const ExpressionIndex window = pool_.leaf(Operation::Window, width, static_cast<std::uint64_t>(space));
+    return pool_.binary(instruction_.modifiers.to_space ? Operation::Subtract : Operation::Add, width, false,
+                        address, window);
+  }
+
   ExpressionIndex compare() {
     using ptx::Compare;
     const Type type = instruction_.type;
@@ -432,7 +445,7 @@ class Translator {
       case Opcode::Cvt:
         return convert();
       case Opcode::Cvta:
-        return value_of(1, width_of(instruction_.type));
+        return convert_address();
       case Opcode::Mov:
         return move();
       case Opcode::Selp:

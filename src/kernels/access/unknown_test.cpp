@@ -54,6 +54,23 @@ TEST_F(UnknownTest, AModifierThatIsNotModelledMakesAValueUnknown) {
             Verdict::Idempotent);
 }
 
+// Both are the first variable of where they are declared.
+TEST_F(UnknownTest, TheModulesMemoryAndTheFunctionsAreTwo) {
+  EXPECT_NE(verdict("mov.u64 %rd6, all; mov.u64 %rd7, tile; setp.eq.u64 %p1, %rd6, %rd7; @%p1 bra DONE;"
+                    "ld.global.u32 %r6, [%rd4]; add.s32 %r6, %r6, 1; st.global.u32 [%rd4], %r6;",
+                    ".extern .shared .align 4 .b8 all[];\n"),
+            Verdict::Idempotent);
+}
+
+TEST_F(UnknownTest, AGenericAddressIsAnotherNumberThanTheOneInItsSpace) {
+  const std::string own = ".shared .align 4 .b8 own[64]; mov.u64 %rd6, own; cvta.shared.u64 %rd7, %rd6;";
+  const std::string in_place =
+      "@%p1 bra DONE; ld.global.u32 %r6, [%rd4]; add.s32 %r6, %r6, 1; st.global.u32 [%rd4], %r6;";
+  EXPECT_NE(verdict(own + "setp.eq.u64 %p1, %rd6, %rd7;" + in_place), Verdict::Idempotent);
+  EXPECT_EQ(verdict(own + "cvta.to.shared.u64 %rd8, %rd7; setp.eq.u64 %p1, %rd6, %rd8;" + in_place),
+            Verdict::Idempotent);
+}
+
 TEST_F(UnknownTest, ConstantMemoryMayBeWrittenAtItsOtherAddress) {
   const std::string table = ".const .align 4 .b8 table[1024];\n";
   const std::string read = "ld.const.u32 %r6, [table+4]; add.s32 %r6, %r6, 1;";
