@@ -26,6 +26,7 @@ constexpr std::uint32_t most_steps_of_decision = 3'000;
 constexpr std::uint32_t most_steps_of_effects = 1'000'000;
 constexpr std::uint32_t steps_of_a_comparison = 4;  // cost of two boxes that overlap
 constexpr std::size_t pairs_of_a_step = 8;          // number of pairs that do not overlap, a step
+constexpr std::size_t numbers_of_a_step = 8;        // number of numbers that may be pointers, a step
 
 using PlacedBox = DecisionWorkspace::PlacedBox;
 
@@ -118,7 +119,7 @@ class Decider {
     return {Verdict::Unknown, reason, index, index};
   }
 
-  Decision check_launch() const {
+  Decision check_launch() {
     if (!summary_.refusal.empty()) return {Verdict::Unknown, DecisionReason::Refused};
     if (launch_.parameters.size() < summary_.parameter_bytes)
       return {Verdict::Unknown, DecisionReason::ShortParameters};
@@ -192,24 +193,32 @@ class Decider {
   }
 
   // One of these words points to the launch's memory, or near it.
-  bool has_pointers(const ValueOrigins& origins) const {
-    const auto points = [this](std::uint64_t word) {
-      const auto [begin, end] = bytes_of_pointers(summary_, word);
-      for (std::uint64_t at = begin; at + ValueOrigins::word_bytes <= end; ++at)
-        if (is_near_memory(read_pointer(launch_, at).value_or(0))) return true;
-      return false;
-    };
+  bool has_pointers(const ValueOrigins& origins) {
     if (origins.has_address) return true;
-    if (origins.is_any) {
-      for (std::uint64_t word = 0; word * ValueOrigins::word_bytes < summary_.parameter_bytes; ++word)
-        if (points(word)) return true;
-      return false;
-    }
-    return std::any_of(origins.words.begin(), origins.words.begin() + origins.word_count, points);
+    if (!origins.is_any)
+      return std::any_of(origins.words.begin(), origins.words.begin() + origins.word_count,
+                         [this](std::uint64_t word) { return points(word); });
+    if (any_points_) return *any_points_;
+    any_points_ = false;
+    for (std::uint64_t word = 0; word * ValueOrigins::word_bytes < summary_.parameter_bytes && !*any_points_;
+         ++word)
+      any_points_ = points(word);
+    return *any_points_;
+  }
+
+  // True, too, where the answer would cost too much.
+  bool points(std::uint64_t word) {
+    const auto [begin, end] = bytes_of_pointers(summary_, word);
+    workspace_.values.take(1 + static_cast<std::uint32_t>((end - begin) / numbers_of_a_step));
+    if (workspace_.values.is_spent()) return true;
+    for (std::uint64_t at = begin; at + ValueOrigins::word_bytes <= end; ++at)
+      if (is_near_memory(read_pointer(launch_, at).value_or(0))) return true;
+    return false;
   }
 
   bool is_near_memory(std::uint64_t value) const {
     const std::uint64_t end = value + std::min(near_bytes, ~value);
+    if (launch_.memory.empty() || end < launch_.memory.front().address) return false;
     auto after = std::upper_bound(
         launch_.memory.begin(), launch_.memory.end(), end,
         [](std::uint64_t address, const MemoryRange& range) { return address < range.address; });
@@ -314,7 +323,7 @@ class Decider {
     return place;
   }
 
-  Decision widen(const AccessGroup& group, std::uint32_t index, PlacedBox& placed) const {
+  Decision widen(const AccessGroup& group, std::uint32_t index, PlacedBox& placed) {
     const Extent extent = extent_of(group.base);
     if (!extent.is_known) return unknown(DecisionReason::UnknownAddress, index);
     placed.is_wide = true;
@@ -330,7 +339,7 @@ class Decider {
     const MemoryRange* last = nullptr;
   };
 
-  Extent extent_of(const AddressBase& base) const {
+  Extent extent_of(const AddressBase& base) {
     if (has_pointers(base.others)) return {};
     if (base.kind == BaseKind::Variable && base.value < launch_.variable_addresses.size())
       return extent_around(launch_.variable_addresses[base.value]);
@@ -486,6 +495,7 @@ class Decider {
   DecisionWorkspace& workspace_;
   const MemoryRange* last_ = nullptr;  ///< place where cover() has found something
   bool keeps_atomics_ = false;
+  std::optional<bool> any_points_;  ///< has_pointers() of the whole parameter block
   std::vector<bool> one_to_one_;  ///< flags by OperationEffects::writes: no two threads write one byte by it
 };
 
