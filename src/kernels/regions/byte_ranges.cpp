@@ -16,6 +16,8 @@ void ByteRanges::add(ByteRange range) {
   if (range.begin >= range.end) return;
   // Ranges that touch it become one with it.
   std::size_t first = first_ending_after(range.begin);
+  if (first < ranges_.size() && ranges_[first].begin <= range.begin && range.end <= ranges_[first].end)
+    return;
   if (first > 0 && ranges_[first - 1].end == range.begin) --first;
   std::size_t last = first;
   while (last < ranges_.size() && ranges_[last].begin <= range.end) {

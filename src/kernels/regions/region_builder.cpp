@@ -17,7 +17,8 @@ using access::Wide;
 constexpr std::size_t most_boxes = 4'096;
 // Largest number of boxes that are compared in a region, after a fault. One takes some 300 ns.
 constexpr std::uint64_t most_comparisons = 4'000'000;
-constexpr Wide most_rows = 512;  // largest number of rows of one box that is written out
+constexpr Wide most_rows = 512;                  // largest number of rows of one box that is written out
+constexpr std::size_t most_rows_of_all = 2'048;  // and of all boxes of an operation
 
 ByteRange hull_of(const StridedBox& box) {
   constexpr Wide last = ~std::uint64_t{0};
@@ -34,14 +35,16 @@ StridedBox box_of(ByteRange range) {
 
 bool may_meet(const StridedBox& box, ByteRange range) { return access::may_meet(box, box_of(range)); }
 
-// Its rows. A box with very many has none: it is not shown that they are written.
+// Its rows. A box has none that has very many, by itself or with those before: it is not shown that they are
+// written.
 void add_rows(const StridedBox& box, ByteRanges& ranges) {
   Wide count = 1;
   for (std::size_t i = 0; i < box.starts.axis_count; ++i) {
     if (box.starts.axes[i].last >= most_rows) return;
     count *= box.starts.axes[i].last + 1;
   }
-  if (count > most_rows) return;
+  if (count > most_rows || ranges.ranges().size() + static_cast<std::size_t>(count) > most_rows_of_all)
+    return;
   std::vector<Wide> starts{box.starts.base};
   for (std::size_t i = 0; i < box.starts.axis_count; ++i) {
     const std::size_t before = starts.size();

@@ -262,6 +262,27 @@ TEST_F(RegionTest, ARegionThatCostsTooManyComparisonsBreaks) {
   EXPECT_EQ(answer.reason, BreakReason::TooLarge);
 }
 
+// Of what a launch writes in very many rows only the first ones are kept.
+TEST_F(RegionTest, RowsThatAreTooManyAreNotCertain) {
+  constexpr std::uint64_t boxes = 20;
+  constexpr access::Wide rows = 512;
+  OperationEffects effects;
+  effects.decision.verdict = access::Verdict::Idempotent;
+  for (std::uint64_t i = 0; i < boxes; ++i) {
+    auto placed = range(a + 2 * i, 1);
+    placed.box.starts.axes[0] = {1, 2 * boxes, rows - 1};
+    placed.box.starts.axis_count = 1;
+    effects.writes.push_back(placed);
+    effects.certain_writes.push_back(placed.box);
+  }
+  EXPECT_EQ(add(effects), RegionPlace::Begins);
+  EXPECT_EQ(add(copy(c, a, 1)), RegionPlace::Continues);
+  EXPECT_EQ(add(fill(a, 1)), RegionPlace::Continues);
+  EXPECT_EQ(add(copy(c, a + 2 * (boxes - 1), 1)), RegionPlace::Continues);
+  EXPECT_EQ(add(fill(a + 2 * (boxes - 1), 1)), RegionPlace::Begins);
+  EXPECT_EQ(answer.reason, BreakReason::Overwrites);
+}
+
 // The kernels are out += in, as in a residual layer; and the layer that has written out.
 constexpr std::string_view kernels = R"(
 .version 8.0
