@@ -275,6 +275,7 @@ class Decider {
     if (starts.unknown != UnknownReason::None) {
       const Extent extent = extent_of(program.base);
       if (!extent.is_known || extent.first != extent.last) return Covered::NotKnown;
+      if (!may_reach(extent, starts, offsets)) return Covered::NotKnown;
       last_ = extent.first;
       bytes = {static_cast<Wide>(last_->address), end_of(*last_), last_};
     } else {
@@ -304,11 +305,13 @@ class Decider {
       return {Verdict::NotIdempotent, DecisionReason::Atomic, index, index};
     placed.group = index;
     placed.box.width_bytes = group.width_bytes;
-    if (starts.unknown != UnknownReason::None) return widen(group, index, placed);
+    const auto offset = static_cast<std::int64_t>(group.offset_bytes);
+    const OffsetRange bytes{offset, offset + group.width_bytes};
+    if (starts.unknown != UnknownReason::None) return widen(group, index, starts, bytes, placed);
     placed.box.starts = starts;
     placed.box.starts.base += static_cast<Wide>(group.offset_bytes);
     placed.box.starts = normalise(placed.box.starts, 64, false, 0);
-    if (placed.box.starts.unknown != UnknownReason::None) return widen(group, index, placed);
+    if (placed.box.starts.unknown != UnknownReason::None) return widen(group, index, starts, bytes, placed);
     return fine();
   }
 
@@ -323,9 +326,11 @@ class Decider {
     return place;
   }
 
-  Decision widen(const AccessGroup& group, std::uint32_t index, PlacedBox& placed) {
+  Decision widen(const AccessGroup& group, std::uint32_t index, const Affine& starts,
+                 const OffsetRange& bytes, PlacedBox& placed) {
     const Extent extent = extent_of(group.base);
-    if (!extent.is_known) return unknown(DecisionReason::UnknownAddress, index);
+    if (!extent.is_known || !may_reach(extent, starts, bytes))
+      return unknown(DecisionReason::UnknownAddress, index);
     placed.is_wide = true;
     placed.box.starts = Affine::constant(static_cast<Wide>(extent.first->address));
     placed.box.width_bytes = end_of(*extent.last) - static_cast<Wide>(extent.first->address);
@@ -338,6 +343,12 @@ class Decider {
     const MemoryRange* first = nullptr;
     const MemoryRange* last = nullptr;
   };
+
+  // False where what is known of the offset leads out of there, whatever the data are.
+  static bool may_reach(const Extent& extent, const Affine& starts, const OffsetRange& bytes) {
+    return starts.low() + bytes.begin < end_of(*extent.last) &&
+           starts.high() + bytes.end > static_cast<Wide>(extent.first->address);
+  }
 
   Extent extent_of(const AddressBase& base) {
     if (has_pointers(base.others)) return {};

@@ -48,6 +48,19 @@ TEST_F(OriginsTest, APointerJustBeforeTheNextAllocationMayBeOfThat) {
   EXPECT_EQ(verdict(scatter), Verdict::Idempotent);
 }
 
+// Whatever the data are, it is not in the allocation that its pointer is of.
+TEST_F(OriginsTest, AKnownDistanceMayLeadOutOfTheAllocation) {
+  const auto scatter_from = [](const std::string& distance) {
+    return "ld.global.u32 %r6, [%rd5]; ld.global.u32 %r7, [%rd5+4096]; mul.wide.u32 %rd6, %r7, 4;"
+           "add.s64 %rd7, %rd1, %rd6; add.s64 %rd8, %rd7, " +
+           distance + "; st.global.u32 [%rd8], %r6;";
+  };
+  EXPECT_EQ(verdict(scatter_from("4096")), Verdict::Idempotent);
+  EXPECT_EQ(verdict(scatter_from("-4096")), Verdict::Idempotent);
+  EXPECT_EQ(verdict(scatter_from(std::to_string(b - a))), Verdict::Unknown);
+  EXPECT_EQ(verdict(scatter_from("65536")), Verdict::Unknown);
+}
+
 TEST_F(OriginsTest, APointerBehindAnAllocationWithNothingThereIsUnknown) {
   first = a + (1 << 16);
   EXPECT_EQ(verdict(scatter), Verdict::Unknown);
