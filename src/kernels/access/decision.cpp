@@ -153,12 +153,16 @@ class Decider {
   // True when no other thread does what a thread writes there.
   bool is_of_one_thread(const PlacedBox& write, const std::vector<PlacedBox>& writes) {
     const AccessGroup& group = summary_.groups[write.group];
-    if (!is_own(group)) return false;
-    return std::all_of(writes.begin(), writes.end(), [&](const PlacedBox& other) {
-      const AccessGroup& of_other = summary_.groups[other.group];
-      const bool is_same = of_other.address == group.address && of_other.width_bytes == group.width_bytes;
-      return is_same || !may_meet(write.box, other.box);
-    });
+    return is_own(group) && std::all_of(writes.begin(), writes.end(), [&](const PlacedBox& other) {
+             return !may_meet(write.box, other.box) ||
+                    meet_in_one_thread(group, summary_.groups[other.group]);
+           });
+  }
+
+  // True when two accesses of one byte, one of each, are one thread's. The same address may come from a loop
+  // and from behind it, where its counter has gone on to what is another thread's.
+  bool meet_in_one_thread(const AccessGroup& a, const AccessGroup& b) {
+    return a.address == b.address && a.width_bytes == b.width_bytes && is_own(a) && is_own(b);
   }
 
   // Adds what is read in constant memory. Where that lies is not always known; then it is none of the
@@ -465,7 +469,13 @@ class Decider {
 
   // True when each thread has an address of its own, whatever its conditions are.
   bool is_own(const AccessGroup& group) {
-    if (!group.is_certain) return false;
+    own_.resize(summary_.groups.size());
+    std::optional<bool>& known = own_[static_cast<std::size_t>(&group - summary_.groups.data())];
+    if (!known) known = group.is_certain && has_one_address_a_thread(group);
+    return *known;
+  }
+
+  bool has_one_address_a_thread(const AccessGroup& group) {
     ExactPlace place = exact_place(group);
     place.constraint_count = 0;
     return place.is_whole && find_exact_bytes(place, group.width_bytes, launch_).is_one_to_one;
@@ -479,15 +489,9 @@ class Decider {
     for (std::size_t i = 0; i < found.writes.size() && !found.may_race; ++i) {
       const AccessGroup& write = summary_.groups[found.writes[i].group];
       found.may_race = write.kind == ptx::EffectKind::Atomic;
-      std::optional<bool> own;
-      // The two meet only in one thread.
       const auto is_harmless = [&](const PlacedBox& other) {
         if (!may_meet(found.writes[i].box, other.box)) return true;
-        if (other.group == constant_group) return false;
-        const AccessGroup& group = summary_.groups[other.group];
-        if (group.address != write.address || group.width_bytes != write.width_bytes) return false;
-        if (!own) own = is_own(write);
-        return *own;
+        return other.group != constant_group && meet_in_one_thread(write, summary_.groups[other.group]);
       };
       found.may_race = found.may_race || !std::all_of(found.reads.begin(), found.reads.end(), is_harmless);
       found.values_may_race =
@@ -506,7 +510,8 @@ class Decider {
   DecisionWorkspace& workspace_;
   const MemoryRange* last_ = nullptr;  ///< place where cover() has found something
   bool keeps_atomics_ = false;
-  std::optional<bool> any_points_;  ///< has_pointers() of the whole parameter block
+  std::vector<std::optional<bool>> own_;  ///< is_own() by group
+  std::optional<bool> any_points_;        ///< has_pointers() of the whole parameter block
   std::vector<bool> one_to_one_;  ///< flags by OperationEffects::writes: no two threads write one byte by it
 };
 

@@ -254,6 +254,17 @@ TEST_F(EffectsTest, KnowsWhatMayRace) {
                   .may_race);
 }
 
+// Behind the loop the counter has gone on, and the word is the next thread's.
+TEST_F(EffectsTest, TheSameAddressBehindALoopMayBeAnotherThreads) {
+  const std::string loop =
+      "mov.u32 %r10, 0; L: shl.b32 %r11, %r5, 2; add.s32 %r11, %r11, %r10; mul.wide.s32 %rd6, %r11, 4;"
+      "add.s64 %rd7, %rd1, %rd6; setp.ge.s32 %p1, %r10, 4; @%p1 bra END; st.global.u32 [%rd7], %r5;"
+      "add.s32 %r10, %r10, 1; bra L; END: ";
+  EXPECT_FALSE(effects(loop + "st.global.u32 [%rd5], %r5;").values_may_race);
+  EXPECT_TRUE(effects(loop + "ld.global.u32 %r12, [%rd7]; st.global.u32 [%rd5], %r12;").may_race);
+  EXPECT_TRUE(effects(loop + "st.global.u32 [%rd7], %r5;").values_may_race);
+}
+
 TEST_F(EffectsTest, KnowsWhetherDataChoosesWhatIsWritten) {
   const auto is_fixed = [this](const std::string& body) { return effects(body).writes.at(0).is_fixed; };
   EXPECT_TRUE(is_fixed("st.global.u32 [%rd4], %r5;"));
