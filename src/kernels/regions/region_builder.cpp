@@ -17,6 +17,7 @@ using access::Wide;
 constexpr std::size_t most_boxes = 4'096;
 // Largest number of boxes that are compared in a region, after a fault. One takes some 300 ns.
 constexpr std::uint64_t most_comparisons = 4'000'000;
+constexpr std::uint64_t far_ones_of_a_comparison = 64;  // number of boxes that are seen to be far apart
 constexpr Wide most_rows = 512;                  // largest number of rows of one box that is written out
 constexpr std::size_t most_rows_of_all = 2'048;  // and of all boxes of an operation
 
@@ -107,6 +108,8 @@ void RegionBuilder::collect_overwritten(const access::OperationEffects& effects,
   };
   for (const auto& write : effects.writes) {
     const ByteRange written = hull_of(write.box);
+    if (comparisons_ + fit.comparisons > most_comparisons) return;
+    fit.comparisons += (reads_.size() + fit.reads.size()) / far_ones_of_a_comparison;
     for (const Read& read : reads_) collect(read, write.box, written);
     for (const Read& read : fit.reads) collect(read, write.box, written);
   }

@@ -262,6 +262,20 @@ TEST_F(RegionTest, ARegionThatCostsTooManyComparisonsBreaks) {
   EXPECT_EQ(answer.reason, BreakReason::TooLarge);
 }
 
+TEST_F(RegionTest, WhatLiesFarApartCostsComparisonsToo) {
+  OperationEffects reads = may_write(c, 1);
+  for (std::uint64_t i = 0; i < 4'000; ++i) reads.reads.push_back(range(a + i, 1));
+  OperationEffects writes;
+  writes.decision.verdict = access::Verdict::Idempotent;
+  for (std::uint64_t i = 0; i < 1'000; ++i) writes.writes.push_back(range(b + i, 1));
+  add(reads);
+  std::size_t added = 0;
+  while (add(writes) == RegionPlace::Continues && added < 100) ++added;
+  EXPECT_GT(added, 10U);
+  EXPECT_LT(added, 100U);
+  EXPECT_EQ(answer.reason, BreakReason::TooLarge);
+}
+
 // Of what a launch writes in very many rows only the first ones are kept.
 TEST_F(RegionTest, RowsThatAreTooManyAreNotCertain) {
   constexpr std::uint64_t boxes = 20;
