@@ -362,13 +362,22 @@ void Mappings::end_if_unused(const Instance& active, const std::shared_ptr<Memor
 
 std::vector<WindowMemory::Range> Mappings::all_own() {
   const auto lock = lock_for_caller();
-  std::vector<WindowMemory::Range> found;
+  struct Run {
+    WindowMemory::Range range;
+    bool is_own = true;
+  };
+  std::vector<Run> runs;
   for (const auto& [begin, mapping] : mappings_) {
-    const bool is_own = mapping.memory->mappings == 1 &&
-                        mapping.memory->properties.requestedHandleTypes == CU_MEM_HANDLE_TYPE_NONE &&
-                        mapping.access == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-    if (is_own) found.push_back({begin, mapping.size_bytes, 0});
+    const bool touches = !runs.empty() && runs.back().range.begin + runs.back().range.size_bytes == begin;
+    if (!touches) runs.push_back({{begin, 0, 0}});
+    runs.back().range.size_bytes += mapping.size_bytes;
+    runs.back().is_own = runs.back().is_own && mapping.memory->mappings == 1 &&
+                         mapping.memory->properties.requestedHandleTypes == CU_MEM_HANDLE_TYPE_NONE &&
+                         mapping.access == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
   }
+  std::vector<WindowMemory::Range> found;
+  for (const Run& run : runs)
+    if (run.is_own) found.push_back(run.range);
   return found;
 }
 

@@ -72,7 +72,7 @@ class Mappings {
   std::optional<Place> find_place(CUdeviceptr address);
 
   /// Where the program has mapped memory once, which it cannot have shared with others, to read and write it;
-  /// by the addresses.
+  /// by the addresses. Mappings that touch are one: an array may go on in the next one, so all have to be so.
   std::vector<WindowMemory::Range> all_own();
 
   // ---- From instance to instance ----

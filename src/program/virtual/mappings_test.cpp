@@ -266,6 +266,32 @@ TEST_F(MappingsTest, RightsFollow) {
   EXPECT_EQ(Second::state.mapped[begin].access, 1U);
 }
 
+// An array may lie in several: whoever has a pointer to one of them reaches the next.
+TEST_F(MappingsTest, ThoseThatTouchAreOnePlace) {
+  const CUdeviceptr begin = reserve(*first_);
+  map(*first_, begin, create(*first_));
+  map(*first_, begin + block_bytes, create(*first_));
+  map(*first_, begin + 3 * block_bytes, create(*first_));
+  const auto found = mappings_.all_own();
+  ASSERT_THAT(found, SizeIs(2));
+  EXPECT_EQ(found[0].begin, begin);
+  EXPECT_EQ(found[0].size_bytes, 2 * block_bytes);
+  EXPECT_EQ(found[1].begin, begin + 3 * block_bytes);
+  EXPECT_EQ(found[1].size_bytes, block_bytes);
+}
+
+TEST_F(MappingsTest, WhatTouchesMemoryThatIsMappedTwiceIsNotTheProgramsAlone) {
+  const CUdeviceptr begin = reserve(*first_);
+  const MemoryHandle twice = create(*first_);
+  map(*first_, begin, create(*first_));
+  map(*first_, begin + block_bytes, twice);
+  map(*first_, begin + 4 * block_bytes, twice);
+  map(*first_, begin + 6 * block_bytes, create(*first_));
+  const auto found = mappings_.all_own();
+  ASSERT_THAT(found, SizeIs(1));
+  EXPECT_EQ(found[0].begin, begin + 6 * block_bytes);
+}
+
 TEST_F(MappingsTest, ExportedMemoryIsExportedByAnInstanceThatHasImportedIt) {
   CUmemAllocationProp wanted = plain();
   wanted.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
