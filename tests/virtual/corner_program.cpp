@@ -2,6 +2,7 @@
 #include "tests/virtual/corner_program.h"
 
 #include <pthread.h>
+#include <sys/resource.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -73,6 +74,7 @@ CornerProgram::~CornerProgram() {
 std::pair<CUresult, unsigned long long> CornerProgram::run(const std::string& what, std::istream& words) {
   unsigned int times = 0;
   if (what == "init") return {driver_.cuInit(0), 0};
+  if (what == "init_limited") return {init_limited(), 0};
   if (what == "before_init") return {before_init(), 0};
   if (what == "ask_for_newer") return ask_for_newer();
   if (what == "use_newer") return use_newer();
@@ -108,6 +110,11 @@ CUresult CornerProgram::prepare() {
   result = first_of(result, driver_.cuModuleGetFunction(&wait_, module, "wait_for_word"));
   result = first_of(result, driver_.cuModuleGetFunction(&put_, module, "put"));
   return first_of(result, driver_.cuMemHostAlloc(&host_, 4096, 0));
+}
+
+CUresult CornerProgram::init_limited() {
+  const rlimit limit{std::size_t{4} << 30, std::size_t{4} << 30};
+  return ::setrlimit(RLIMIT_AS, &limit) != 0 ? CUDA_ERROR_OPERATING_SYSTEM : driver_.cuInit(0);
 }
 
 CUresult CornerProgram::before_init() {

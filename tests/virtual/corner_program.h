@@ -14,7 +14,7 @@
 
 namespace firebreak::test {
 
-/// All but `init`, `before_init` and what is asked for by name needs the calling thread's current context.
+/// All but the initialisations and what is asked for by name needs the calling thread's current context.
 class CornerProgram {
  public:
   explicit CornerProgram(const cuda::Backend& driver) : driver_(driver) {}
@@ -24,6 +24,7 @@ class CornerProgram {
 
   /// Does what the first word says, and answers a value where something is asked.
   ///   init                    Makes nothing besides.
+  ///   init_limited            The same in 4 GB of addresses.
   ///   before_init             ILLEGAL_STATE where a function answers before; init.
   ///   ask_for_newer           1: there is such a function, with parameters that no header of ours has.
   ///   use_newer               How many devices that says.
@@ -51,6 +52,7 @@ class CornerProgram {
 
  private:
   CUresult prepare();
+  CUresult init_limited();
   CUresult before_init();
   std::pair<CUresult, unsigned long long> ask_for_newer();
   std::pair<CUresult, unsigned long long> use_newer();

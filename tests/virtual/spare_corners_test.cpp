@@ -56,6 +56,15 @@ TEST_F(SpareCorners, NoFunctionOfContextsAnswersBeforeInit) {
   EXPECT_EQ(program->tell("init_without_variables"), CUDA_SUCCESS);
 }
 
+// The copy of the driver had no memory, threw, and ended the process.
+TEST_F(SpareCorners, WhoseAddressesAreLimitedRunsWithoutASpare) {
+  const auto program = start_with_spare("corner init_limited");
+  Page page(program->pid());
+  EXPECT_TRUE(page.is(SpareState::Unprotected));
+  EXPECT_THAT(page.reason(), testing::HasSubstr("addresses"));
+  EXPECT_EQ(program->tell("init_without_variables"), CUDA_SUCCESS);
+}
+
 // All of it stayed, until there was no memory.
 TEST_F(SpareCorners, APrimaryContextThatIsGivenBackTakesItsMemoryAlong) {
   const auto program = start_with_spare("corner init");

@@ -57,7 +57,13 @@ Result<std::unique_ptr<DriverCopy>> DriverCopy::load(const std::string& library,
   const auto number = static_cast<unsigned int>(*place + 1);
   taken.answers.socket_suffix = "-" + std::to_string(number);
   make_environment(taken);
-  auto loaded = os::LibraryBehind::load(library, number, imports_for(*place, Whose::Driver));
+  // A driver that has no memory from its first moment on throws, and ends the process.
+  void* const first_memory = taken.memory.allocate(1);
+  taken.memory.give(first_memory);
+  auto loaded = first_memory == nullptr
+                    ? fail(ErrorCode::ResourceExhausted, "the process has no addresses left for its memory",
+                           "ulimit -v limits them")
+                    : os::LibraryBehind::load(library, number, imports_for(*place, Whose::Driver));
   if (!loaded) {
     give_place(*place);
     return propagate(loaded);
