@@ -22,11 +22,11 @@ constexpr Nanoseconds announcement_lasts = std::chrono::seconds(60);
 /// Its MPS server's word comes with the end of its connection, and the log is read a moment later.
 constexpr Nanoseconds server_notices_within = std::chrono::seconds(5);
 
-/// True for an exit with a status, and for the signals by which a terminal and a service manager end
-/// programs.
+/// True for an exit with a status, and for the signals by which terminals, service managers, pipelines,
+/// timers and limits end programs: for all but those of a crash, and the one that leaves no choice.
 bool is_chosen(const std::optional<os::ExitStatus>& status) {
-  constexpr std::array ways_to_ask = {SIGINT, SIGTERM, SIGHUP};
-  return status && (status->signal == 0 || std::ranges::count(ways_to_ask, status->signal) > 0);
+  constexpr std::array crashes = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGSYS, SIGTRAP, SIGKILL};
+  return status && std::ranges::count(crashes, status->signal) == 0;
 }
 
 }  // namespace
