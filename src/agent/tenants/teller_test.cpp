@@ -10,7 +10,7 @@
 namespace firebreak::agent {
 namespace {
 
-class Nobody final : public ServerHandler {
+class NobodyTold final : public ServerHandler {
  public:
   void on_message(Connection&, abi::Message, std::vector<os::Fd>) override {}
   void on_closed(Connection&) override {}
@@ -18,7 +18,7 @@ class Nobody final : public ServerHandler {
 
 TEST(Teller, OneUserHasSoManyConnectionsThatAreToldOfEvents) {
   const auto loop = std::move(os::EventLoop::create().value());
-  Nobody nobody;
+  NobodyTold nobody;
   Server server(*loop, nobody);
   const Credentials credentials;
   FakeClock clock;
