@@ -407,7 +407,9 @@ void Parking::drop_dump(const InDomain& who, Dumper& dumper) {
 void Parking::read_dropped(const InDomain& of) {
   const InDomain who = of;  // the watch that calls us goes
   Dumper& dumper = dumpers_.at(who);
-  if (dumper.pipe->discard() == park::DumpPipe::State::Done) await_next_dump(who, dumper);
+  const bool is_over = dumper.pipe->read() == park::DumpPipe::State::Done;
+  dumper.pipe->clear();
+  if (is_over) await_next_dump(who, dumper);
 }
 
 void Parking::take_dump(const InDomain& who, Dumper& dumper) {

@@ -152,7 +152,9 @@ void Parking::look_for_unknown() {
 
 void Parking::empty_given(const std::string& path) {
   Given& given = given_.at(path);
-  if (given.pipe->discard() == park::DumpPipe::State::Done) return await_dump_in(path, given.connection);
+  const bool is_over = given.pipe->read() == park::DumpPipe::State::Done;
+  given.pipe->clear();
+  if (is_over) return await_dump_in(path, given.connection);
   given.is_emptied = true;
   if (given.watch) return;
   auto watch = at_.loop.watch_readable(given.pipe->fd(), [this, path] { empty_given(std::string(path)); });
@@ -419,8 +421,9 @@ void Parking::begin_to_empty(pid_t pid, const std::string& path) {
 
 void Parking::empty(const std::string& path) {
   Emptied& its = emptied_.at(path);
-  if (its.pipe->discard() != park::DumpPipe::State::Done) return;
-  begin_to_empty(its.pid, std::string(path));  // the pipe is emptied for the next one
+  const bool is_over = its.pipe->read() == park::DumpPipe::State::Done;
+  its.pipe->clear();
+  if (is_over) begin_to_empty(its.pid, std::string(path));  // the pipe is emptied for the next one
 }
 
 void Parking::enter(const InDomain& who, Dumper& dumper, std::string path) {

@@ -4,8 +4,6 @@
 #include <fcntl.h>
 #include <poll.h>
 
-#include <cerrno>
-
 #include "ground/os/file.h"
 #include "ground/os/socket.h"
 
@@ -21,15 +19,6 @@ bool is_pipe_full(const Fd& reading) {
   if (::tee(reading.get(), copy->writing.get(), wanted_bytes, SPLICE_F_NONBLOCK) <= 0) return false;
   pollfd room{copy->writing.get(), POLLOUT, 0};
   return ::poll(&room, 1, 0) == 0;
-}
-
-Result<std::size_t> discard_from_pipe(const Fd& reading, std::size_t bytes_max) {
-  const Fd nowhere(::open("/dev/null", O_WRONLY | O_CLOEXEC));
-  if (!nowhere) return fail_errno("open /dev/null", errno);
-  const ssize_t gone = ::splice(reading.get(), nullptr, nowhere.get(), nullptr, bytes_max, SPLICE_F_NONBLOCK);
-  if (gone < 0 && errno == EAGAIN) return fail(ErrorCode::Unavailable, "the pipe is empty");
-  if (gone < 0) return fail_errno("empty a pipe", errno);
-  return static_cast<std::size_t>(gone);
 }
 
 }  // namespace firebreak::os

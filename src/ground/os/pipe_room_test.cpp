@@ -42,16 +42,6 @@ TEST_P(PipeRoom, ItIsFullOnceItsWriterStandsStill) {
   EXPECT_FALSE(is_pipe_full(pipe_.reading));
 }
 
-TEST_P(PipeRoom, WhatIsThrownAwayIsGone) {
-  EXPECT_EQ(discard_from_pipe(pipe_.reading, 1).error().code, ErrorCode::Unavailable) << "it is empty";
-  ASSERT_TRUE(write());
-  EXPECT_EQ(discard_from_pipe(pipe_.reading, 100).value(), 100U);
-  EXPECT_EQ(discard_from_pipe(pipe_.reading, 1'000'000).value(), GetParam() - 100);
-  EXPECT_EQ(discard_from_pipe(pipe_.reading, 1).error().code, ErrorCode::Unavailable);
-  pipe_.writing.reset();
-  EXPECT_EQ(discard_from_pipe(pipe_.reading, 1).value(), 0U) << "nobody writes any more";
-}
-
 // Of the last size each takes a page of which it leaves almost a half.
 INSTANTIATE_TEST_SUITE_P(OfBytesAtOnce, PipeRoom, testing::Values(4096, 2100));
 

@@ -165,21 +165,6 @@ bool DumpPipe::has_hung_up() const {
   return ready && !ready->empty();
 }
 
-/// Of none it is over, or nobody has written yet.
-DumpPipe::State DumpPipe::note_came(const Result<std::size_t>& bytes) {
-  if (!bytes && bytes.error().code == ErrorCode::Unavailable) return state_;
-  const bool is_over = !bytes || (*bytes == 0 && (state_ == State::Writing || has_hung_up()));
-  if (is_over) return state_ = State::Done;
-  return *bytes == 0 ? state_ : state_ = State::Writing;
-}
-
-DumpPipe::State DumpPipe::discard() {
-  if (state_ == State::Done) return state_;
-  const auto gone = os::discard_from_pipe(fd_, bytes_a_read);
-  came_bytes_ += gone.value_or(0);
-  return note_came(gone);
-}
-
 DumpPipe::State DumpPipe::read() {
   if (state_ == State::Done) return state_;
   const std::size_t wanted = bytes_wanted();
@@ -187,7 +172,15 @@ DumpPipe::State DumpPipe::read() {
   if (is_to_fill_first()) return state_;
   const auto piece = std::make_unique_for_overwrite<std::byte[]>(wanted);
   const auto got = kernel_->read(fd_, std::span(piece.get(), wanted));
-  if (note_came(got) != State::Writing || !got) return state_;
+  if (!got) {
+    if (got.error().code != ErrorCode::Unavailable) state_ = State::Done;
+    return state_;
+  }
+  if (*got == 0) {
+    if (state_ == State::Writing || has_hung_up()) state_ = State::Done;
+    return state_;
+  }
+  state_ = State::Writing;
   make_room(came_bytes_ + *got);
   take(std::span(piece.get(), *got));
   if (const DumpLength length = length_of_dump(bytes()); !length.is_known && length.bytes == 0) let_end();

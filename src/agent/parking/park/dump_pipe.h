@@ -105,8 +105,6 @@ class DumpPipe {
   /// holds, and its process does not go on, until let_end(). What is no dump, or not longer than that, is not
   /// held.
   State read();
-  /// The same of what nobody wants to know, after let_end(): nothing of it is copied or kept.
-  State discard();
   /// Adds to bytes(), in that state, what waits in the pipe, and leaves it there. Returns whether that is all
   /// but the last 4 KiB, a page of which part was read: the process may still be writing, or fill the pipe
   /// with less.
@@ -141,7 +139,6 @@ class DumpPipe {
   void make_room(std::size_t came_bytes);
   bool is_to_fill_first();
   bool has_hung_up() const;
-  State note_came(const Result<std::size_t>& bytes);
 
   os::Kernel* kernel_;
   os::Fd fd_;

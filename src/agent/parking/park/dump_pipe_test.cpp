@@ -305,20 +305,5 @@ TEST(DumpBudgetsTest, NoUserTakesTheRoomOfAll) {
   EXPECT_EQ(alice->take(5'000), 500u);
 }
 
-TEST_F(DumpPipeTest, OfWhatNobodyWantsToKnowNothingIsKept) {
-  constexpr std::size_t room_bytes = std::size_t{1} << 20;
-  auto budget = std::make_shared<DumpBudget>(room_bytes);
-  open_with(budget);
-  EXPECT_EQ(pipe_->discard(), DumpPipe::State::Silent);
-  const std::string dump = test::dump_of({{".cudbg.relfimg.dev0", 7, 0, std::string(4 * room_bytes, 'i')}});
-  std::thread dumping = start_dump(dump);
-  pipe_->let_end();
-  while (pipe_->discard() != DumpPipe::State::Done) std::this_thread::yield();
-  dumping.join();
-  EXPECT_EQ(pipe_->came_bytes(), dump.size());
-  EXPECT_TRUE(pipe_->bytes().empty());
-  EXPECT_EQ(budget->take(room_bytes), room_bytes);
-}
-
 }  // namespace
 }  // namespace firebreak::park
