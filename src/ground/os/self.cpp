@@ -165,20 +165,26 @@ bool is_ours_alone(const std::string& folder) {
   return S_ISDIR(status.st_mode) && status.st_uid == ::geteuid() && (status.st_mode & 077) == 0;
 }
 
+/// Calls `look` with the name of each entry of a folder; of a folder that cannot be read there is none.
+template <class Look>
+void for_each_name(const std::string& folder, Look look) {
+  DIR* const listed = ::opendir(folder.c_str());
+  if (listed == nullptr) return;
+  while (const dirent* const entry = ::readdir(listed)) look(std::string_view(entry->d_name));
+  ::closedir(listed);
+}
+
 /// Where somebody else has our folder's name there is one whose name nobody knew beforehand: the one that a
 /// process of ours made earlier, or a new one.
 Result<std::string> other_copies_folder() {
   std::string made = copies_path() + "-XXXXXX";
   const std::string parent = made.substr(0, made.rfind('/'));
   const std::string begin = copies_path().substr(parent.size() + 1) + "-";
-  DIR* const listed = ::opendir(parent.c_str());
   std::string found;
-  while (const dirent* const entry = listed == nullptr ? nullptr : ::readdir(listed)) {
-    const std::string_view name = entry->d_name;
-    const std::string path = name.starts_with(begin) ? parent + "/" + entry->d_name : std::string();
-    if (!path.empty() && is_ours_alone(path)) found = path;
-  }
-  if (listed != nullptr) ::closedir(listed);
+  for_each_name(parent, [&](std::string_view name) {
+    std::string path = parent + "/" + std::string(name);
+    if (name.starts_with(begin) && is_ours_alone(path)) found = std::move(path);
+  });
   if (!found.empty()) return found;
   if (::mkdtemp(made.data()) == nullptr) return fail_errno("make " + made, errno);
   return made;
@@ -219,19 +225,15 @@ Status make_copy(int library, std::size_t size_bytes, const std::string& folder,
 /// the last hour stay.
 void remove_outdated(const std::string& folder, const std::string& current, const std::string& name) {
   constexpr std::time_t kept_s = 3600;
-  DIR* const listed = ::opendir(folder.c_str());
-  if (listed == nullptr) return;
   const std::time_t now_s = ::time(nullptr);
-  while (const dirent* const entry = ::readdir(listed)) {
-    const std::string_view file = entry->d_name;
+  for_each_name(folder, [&](std::string_view file) {
     const bool is_one =
         file.starts_with("library-") && file.ends_with("-" + name) && !file.starts_with(current);
-    const std::string path = folder + "/" + entry->d_name;
+    const std::string path = folder + "/" + std::string(file);
     struct stat status {};
     if (is_one && ::lstat(path.c_str(), &status) == 0 && now_s - status.st_mtim.tv_sec > kept_s)
       ::unlink(path.c_str());
-  }
-  ::closedir(listed);
+  });
 }
 
 }  // namespace
