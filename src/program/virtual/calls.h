@@ -582,6 +582,9 @@ namespace own {
 #undef VIRTUAL_DECLARE_aside
 #undef VIRTUAL_DECLARE_passed
 
+/// NOT_INITIALIZED before cuInit, and in a child of fork(); else success.
+CUresult initialised(const OwnCall& call);
+
 /// Gives back what the program has freed during captures, where none is under way any more and the GPU has
 /// nothing to do. It waits for nothing.
 void take_up_put_off(const OwnCall& call, const Turn& turn);

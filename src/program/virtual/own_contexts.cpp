@@ -43,12 +43,6 @@ CUresult set_primary_flags(const OwnCall& call, unsigned int flags) {
   return result;
 }
 
-/// NOT_INITIALIZED before cuInit, and in a child of fork().
-CUresult initialised(const OwnCall& call) {
-  CUcontext ignored = nullptr;
-  return own::cuCtxGetCurrent(call, &ignored);
-}
-
 bool is_known(const OwnCall& call, CUcontext context) {
   return context == nullptr || call.all.has_context(context);
 }
@@ -204,6 +198,13 @@ CUresult end_context(const OwnCall& call, CUcontext context, const EndOne& end_o
 
 }  // namespace
 
+CUresult initialised(const OwnCall& call) {
+  if (current().stack.back() != nullptr) return CUDA_SUCCESS;
+  CUcontext none = nullptr;
+  const CUresult asked = call.all.own_driver().cuCtxGetCurrent(&none);
+  return asked == CUDA_ERROR_NOT_INITIALIZED ? asked : CUDA_SUCCESS;
+}
+
 CUresult cuCtxDestroy_v2(const OwnCall& call, CUcontext context) {
   return end_context(call, context, [](const cuda::Backend& driver, CUcontext own, bool* is_gone) {
     *is_gone = true;
@@ -259,10 +260,7 @@ CUresult cuCtxSetCurrent(const OwnCall& call, CUcontext context) {
 CUresult cuCtxGetCurrent(const OwnCall& call, CUcontext* context) {
   if (context == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *context = current().stack.back();
-  if (*context != nullptr) return CUDA_SUCCESS;
-  CUcontext none = nullptr;
-  const CUresult asked = call.all.own_driver().cuCtxGetCurrent(&none);
-  return asked == CUDA_ERROR_NOT_INITIALIZED ? asked : CUDA_SUCCESS;
+  return initialised(call);
 }
 
 /// Programs ask for it dozens of times between two launches.

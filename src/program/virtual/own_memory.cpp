@@ -181,8 +181,7 @@ CUresult cuMemAllocPitch_v2(const OwnCall& call, CUdeviceptr* address, std::size
 }
 
 CUresult cuMemFree_v2(const OwnCall& call, CUdeviceptr address) {
-  CUcontext ignored = nullptr;
-  if (address == 0) return own::cuCtxGetCurrent(call, &ignored);  // it needs no context, but a cuInit before
+  if (address == 0) return initialised(call);  // it needs no context, but a cuInit before
   return call.all.call([&](const Turn& turn) {
     const bool is_ours = call.all.memory().find(address).has_value();
     if (!is_ours) return turn.driver.cuMemFree_v2(address);
