@@ -16,20 +16,22 @@ constexpr std::size_t most_names = 4'000'000;
 constexpr std::uint64_t most_steps = 24'000'000;
 constexpr std::size_t most_bytes_of_a_call = std::size_t{1} << 20;
 
-bool is_letter(char c) {
+bool is_of_name(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '$' ||
          c == '%';
 }
+
+bool is_blank(char c) { return c == ' ' || c == '\n' || c == '\t'; }
 
 // Whatever the text is, it takes no more memory than one that is as large as may be.
 bool is_large(const std::string& text) {
   if (text.size() > most_bytes) return true;
   std::size_t words = 0;
-  bool is_in_word = false;
+  bool is_in_name = false;
   for (const char c : text) {
-    const bool is_blank = c == ' ' || c == '\n' || c == '\t';
-    words += is_letter(c) ? (is_in_word ? 0 : 1) : (is_blank ? 0 : 1);
-    is_in_word = is_letter(c);
+    const bool goes_on = is_in_name && is_of_name(c);
+    if (!goes_on && !is_blank(c)) ++words;
+    is_in_name = is_of_name(c);
   }
   std::size_t functions = 0;
   for (const char* const kind : {".entry", ".func"})
