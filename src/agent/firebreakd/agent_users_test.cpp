@@ -314,10 +314,7 @@ TEST_F(Users, WhoIsRefusedLeavesNothingBehind) {
 
 /// Whoever takes all connections that there are takes no operator's.
 TEST(ServerRoom, OfOneUserLeavesRoomForOthersAndForOperators) {
-  struct Handler final : ServerHandler {
-    void on_message(Connection&, abi::Message, std::vector<os::Fd>) override {}
-    void on_closed(Connection&) override {}
-  } handler;
+  DeafHandler handler;
   const auto directory = std::move(os::TemporaryDirectory::create().value());
   const auto loop = std::move(os::EventLoop::create().value());
   Server server(*loop, handler, {.most = 6, .operators_reserve = 2, .of_user = 3});

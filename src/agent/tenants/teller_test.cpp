@@ -6,19 +6,14 @@
 #include <memory>
 
 #include "ground/os/event_loop.h"
+#include "tests/doubles/agent/surroundings_test_support.h"
 
 namespace firebreak::agent {
 namespace {
 
-class NobodyTold final : public ServerHandler {
- public:
-  void on_message(Connection&, abi::Message, std::vector<os::Fd>) override {}
-  void on_closed(Connection&) override {}
-};
-
 TEST(Teller, OneUserHasSoManyConnectionsThatAreToldOfEvents) {
   const auto loop = std::move(os::EventLoop::create().value());
-  NobodyTold nobody;
+  DeafHandler nobody;
   Server server(*loop, nobody);
   const Credentials credentials;
   FakeClock clock;

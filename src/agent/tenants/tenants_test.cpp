@@ -6,14 +6,10 @@
 #include <utility>
 #include <vector>
 
+#include "tests/doubles/agent/surroundings_test_support.h"
+
 namespace firebreak::agent {
 namespace {
-
-/// The handler of a server at which nobody listens.
-struct Nobody final : ServerHandler {
-  void on_message(Connection&, abi::Message, std::vector<os::Fd>) override {}
-  void on_closed(Connection&) override {}
-};
 
 class TenantsTest : public testing::Test {
  protected:
@@ -26,7 +22,7 @@ class TenantsTest : public testing::Test {
   Tenant& llm = tenants.put(Tenant::create("llm", 0).value());
   Tenant& sd = tenants.put(Tenant::create("sd", 0).value());
   std::unique_ptr<os::EventLoop> loop = std::move(os::EventLoop::create().value());
-  Nobody handler;
+  DeafHandler handler;
   Server server{*loop, handler};
 };
 

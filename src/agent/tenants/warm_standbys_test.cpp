@@ -12,12 +12,6 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-/// The handler of a server at which nobody listens.
-struct Nobody final : ServerHandler {
-  void on_message(Connection&, abi::Message, std::vector<os::Fd>) override {}
-  void on_closed(Connection&) override {}
-};
-
 class WarmStandbysAlone : public testing::Test {
  protected:
   WarmStandbysAlone() {
@@ -35,7 +29,7 @@ class WarmStandbysAlone : public testing::Test {
   std::unique_ptr<os::EventLoop> loop = std::move(os::EventLoop::create().value());
   os::FakeKernel kernel;
   FakeDomains domains;
-  Nobody handler;
+  DeafHandler handler;
   Server server{*loop, handler};
   Tenants tenants;
   Tenant& llm = tenants.put(Tenant::create("llm", 0).value());

@@ -16,12 +16,19 @@
 #include <utility>
 #include <vector>
 
+#include "agent/loop/server.h"
 #include "agent/loop/surroundings.h"
 #include "agent/service/service_manager.h"
 #include "ground/os/fd.h"
 #include "shared/guard_page/guard_view.h"
 
 namespace firebreak::agent {
+
+/// The handler of a server whose requests nobody hears.
+struct DeafHandler final : ServerHandler {
+  void on_message(Connection&, abi::Message, std::vector<os::Fd>) override {}
+  void on_closed(Connection&) override {}
+};
 
 struct FakeDetectors final : Detectors {
   Callbacks callbacks;
