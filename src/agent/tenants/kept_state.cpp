@@ -2,13 +2,13 @@
 #include "agent/tenants/kept_state.h"
 
 #include <fmt/format.h>
-#define XXH_INLINE_ALL
-#include <xxhash.h>
 
 #include <algorithm>
 #include <array>
 #include <cstring>
 #include <nlohmann/json.hpp>
+
+#include "ground/base/hash.h"
 
 namespace firebreak::agent {
 namespace {

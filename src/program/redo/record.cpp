@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "program/redo/record.h"
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
+#include "ground/base/hash.h"
 
 namespace firebreak::redo {
 
