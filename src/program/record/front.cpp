@@ -121,61 +121,55 @@ CUresult cuKernelGetFunction(CUfunction* function, CUkernel kernel) {
   return result;
 }
 
-#define RECORD_LAUNCH_KERNEL(symbol)                                                                         \
-  CUresult symbol(CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,        \
-                  unsigned int block_x, unsigned int block_y, unsigned int block_z,                          \
-                  unsigned int shared_bytes, CUstream stream, void** parameters, void** extra) {             \
-    note(                                                                                                    \
-        {function, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes, parameters, extra}); \
-    return driver->symbol(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream, \
-                          parameters, extra);                                                                \
-  }
-RECORD_LAUNCH_KERNEL(cuLaunchKernel)
-RECORD_LAUNCH_KERNEL(cuLaunchKernel_ptsz)
-#undef RECORD_LAUNCH_KERNEL
+// Of two symbols each: the function's own, and the one for callers whose default stream is their thread's
+// own.
 
-#define RECORD_LAUNCH_COOPERATIVE(symbol)                                                                    \
-  CUresult symbol(CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,        \
-                  unsigned int block_x, unsigned int block_y, unsigned int block_z,                          \
-                  unsigned int shared_bytes, CUstream stream, void** parameters) {                           \
-    note({function,                                                                                          \
-          {grid_x, grid_y, grid_z},                                                                          \
-          {block_x, block_y, block_z},                                                                       \
-          shared_bytes,                                                                                      \
-          parameters,                                                                                        \
-          nullptr});                                                                                         \
-    return driver->symbol(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream, \
-                          parameters);                                                                       \
-  }
-RECORD_LAUNCH_COOPERATIVE(cuLaunchCooperativeKernel)
-RECORD_LAUNCH_COOPERATIVE(cuLaunchCooperativeKernel_ptsz)
-#undef RECORD_LAUNCH_COOPERATIVE
+template <auto launch>
+CUresult launch_kernel(CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
+                       unsigned int block_x, unsigned int block_y, unsigned int block_z,
+                       unsigned int shared_bytes, CUstream stream, void** parameters, void** extra) {
+  note({function, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes, parameters, extra});
+  return (driver->*launch)(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream,
+                           parameters, extra);
+}
+constexpr auto cuLaunchKernel = &launch_kernel<&cuda::Backend::cuLaunchKernel>;
+constexpr auto cuLaunchKernel_ptsz = &launch_kernel<&cuda::Backend::cuLaunchKernel_ptsz>;
 
-#define RECORD_LAUNCH_EX(symbol)                                                                        \
-  CUresult symbol(const CUlaunchConfig* config, CUfunction function, void** parameters, void** extra) { \
-    if (config != nullptr)                                                                              \
-      note({function,                                                                                   \
-            {config->gridDimX, config->gridDimY, config->gridDimZ},                                     \
-            {config->blockDimX, config->blockDimY, config->blockDimZ},                                  \
-            config->sharedMemBytes,                                                                     \
-            parameters,                                                                                 \
-            extra});                                                                                    \
-    return driver->symbol(config, function, parameters, extra);                                         \
-  }
-RECORD_LAUNCH_EX(cuLaunchKernelEx)
-RECORD_LAUNCH_EX(cuLaunchKernelEx_ptsz)
-#undef RECORD_LAUNCH_EX
+template <auto launch>
+CUresult launch_cooperative(CUfunction function, unsigned int grid_x, unsigned int grid_y,
+                            unsigned int grid_z, unsigned int block_x, unsigned int block_y,
+                            unsigned int block_z, unsigned int shared_bytes, CUstream stream,
+                            void** parameters) {
+  note({function, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes, parameters, nullptr});
+  return (driver->*launch)(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream,
+                           parameters);
+}
+constexpr auto cuLaunchCooperativeKernel = &launch_cooperative<&cuda::Backend::cuLaunchCooperativeKernel>;
+constexpr auto cuLaunchCooperativeKernel_ptsz =
+    &launch_cooperative<&cuda::Backend::cuLaunchCooperativeKernel_ptsz>;
 
-CUresult launch_graph(PFN_cuGraphLaunch launch, CUgraphExec graph, CUstream stream) {
+template <auto launch>
+CUresult launch_configured(const CUlaunchConfig* config, CUfunction function, void** parameters,
+                           void** extra) {
+  if (config != nullptr)
+    note({function,
+          {config->gridDimX, config->gridDimY, config->gridDimZ},
+          {config->blockDimX, config->blockDimY, config->blockDimZ},
+          config->sharedMemBytes,
+          parameters,
+          extra});
+  return (driver->*launch)(config, function, parameters, extra);
+}
+constexpr auto cuLaunchKernelEx = &launch_configured<&cuda::Backend::cuLaunchKernelEx>;
+constexpr auto cuLaunchKernelEx_ptsz = &launch_configured<&cuda::Backend::cuLaunchKernelEx_ptsz>;
+
+template <auto launch>
+CUresult launch_graph(CUgraphExec graph, CUstream stream) {
   if (Recorder* const wanted = active()) wanted->launched_graph();
-  return launch(graph, stream);
+  return (driver->*launch)(graph, stream);
 }
-CUresult cuGraphLaunch(CUgraphExec graph, CUstream stream) {
-  return launch_graph(driver->cuGraphLaunch, graph, stream);
-}
-CUresult cuGraphLaunch_ptsz(CUgraphExec graph, CUstream stream) {
-  return launch_graph(driver->cuGraphLaunch_ptsz, graph, stream);
-}
+constexpr auto cuGraphLaunch = &launch_graph<&cuda::Backend::cuGraphLaunch>;
+constexpr auto cuGraphLaunch_ptsz = &launch_graph<&cuda::Backend::cuGraphLaunch_ptsz>;
 
 CUresult answered(CUresult result, const char* name, void** function, int cuda_version, std::uint64_t flags) {
   if (result != CUDA_SUCCESS || name == nullptr || function == nullptr || *function == nullptr) return result;
@@ -215,7 +209,7 @@ Result<cuda::Backend> start_recording(const cuda::Backend& own_driver, const std
   os::run_in_children(&stop);
   cuda::Backend in_front = own_driver;
 #define RECORD_SET(symbol) \
-  if (cuda::is_there(own_driver.symbol)) in_front.symbol = &functions::symbol;
+  if (cuda::is_there(own_driver.symbol)) in_front.symbol = functions::symbol;
   RECORD_FUNCTIONS(RECORD_SET)
 #undef RECORD_SET
   return in_front;
@@ -224,7 +218,7 @@ Result<cuda::Backend> start_recording(const cuda::Backend& own_driver, const std
 void* recording_symbol(std::string_view symbol) {
   if (active() == nullptr) return nullptr;
 #define RECORD_FIND(each) \
-  if (symbol == #each) return reinterpret_cast<void*>(&functions::each);
+  if (symbol == #each) return reinterpret_cast<void*>(functions::each);
   RECORD_FUNCTIONS(RECORD_FIND)
 #undef RECORD_FIND
   return nullptr;
