@@ -9,16 +9,9 @@
 namespace firebreak::abi {
 namespace {
 
-constexpr CudaParameter parameter(CudaParameterKind kind, std::string_view type, std::string_view name,
-                                  std::string_view length = {}) {
-  return {kind, type, name, length};
-}
-
 // A tuple of the row, with the names as text.
-#define CUDA_TEXT(text) #text
-#define CUDA_LENGTH(...) __VA_OPT__(, CUDA_TEXT(__VA_ARGS__))
 #define CUDA_ONE_ROW_PARAMETER(kind, type, name, ...) \
-  parameter(CudaParameterKind::kind, #type, #name CUDA_LENGTH(__VA_ARGS__))
+  CudaParameter { CudaParameterKind::kind, #type, #name, #__VA_ARGS__ }
 
 #define CUDA_FUNCTION(symbol, name, since, per_thread, purpose, ...)    \
   constexpr auto parameters_of_##symbol = std::to_array<CudaParameter>( \
