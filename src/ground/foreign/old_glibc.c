@@ -3,7 +3,6 @@
 /// there, and an older one then loads nothing of it, though the function has been the same for twenty years.
 /// So the linker sends each call, also those in libstdc++.a and libgcc_eh.a, to the __wrap_ function here
 /// (cmake/FirebreakForeign.cmake).
-#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <gnu/libc-version.h>

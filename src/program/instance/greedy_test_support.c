@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// A library that takes from its process what a driver takes, from its constructor on, and gives nothing
 /// back. What runs of it where nothing may run any more ends the process.
-#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <poll.h>
