@@ -14,19 +14,13 @@ Function find_or_missing(void* library, FindSymbol find, const char* symbol) {
 
 Backend Backend::from(void* library, FindSymbol find) {
   Backend made{};
-#define CUDA_PER_THREAD_same(symbol)
-#define CUDA_PER_THREAD_ptsz(symbol) \
-  made.symbol##_ptsz = find_or_missing<PFN_##symbol>(library, find, #symbol "_ptsz");
-#define CUDA_PER_THREAD_ptds(symbol) \
-  made.symbol##_ptds = find_or_missing<PFN_##symbol>(library, find, #symbol "_ptds");
-#define CUDA_FUNCTION(symbol, name, since, per_thread, purpose, ...)   \
-  made.symbol = find_or_missing<PFN_##symbol>(library, find, #symbol); \
-  CUDA_PER_THREAD_##per_thread(symbol)
+#define CUDA_FIND(exported, symbol, ...) \
+  made.exported = find_or_missing<PFN_##symbol>(library, find, #exported);
+#define CUDA_FUNCTION(symbol, name, since, per_thread, purpose, ...) \
+  CUDA_SYMBOLS(per_thread, CUDA_FIND, symbol)
 #include "shared/abi/cuda_api.def"
 #undef CUDA_FUNCTION
-#undef CUDA_PER_THREAD_same
-#undef CUDA_PER_THREAD_ptsz
-#undef CUDA_PER_THREAD_ptds
+#undef CUDA_FIND
   return made;
 }
 

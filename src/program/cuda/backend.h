@@ -16,17 +16,12 @@ struct Backend {
   /// CUDA_ERROR_NOT_FOUND, so that none is null.
   static Backend from(void* library, FindSymbol find);
 
-#define CUDA_PER_THREAD_same(symbol)
-#define CUDA_PER_THREAD_ptsz(symbol) PFN_##symbol symbol##_ptsz;
-#define CUDA_PER_THREAD_ptds(symbol) PFN_##symbol symbol##_ptds;
+#define CUDA_MEMBER(exported, symbol, ...) PFN_##symbol exported;
 #define CUDA_FUNCTION(symbol, name, since, per_thread, purpose, ...) \
-  PFN_##symbol symbol;                                               \
-  CUDA_PER_THREAD_##per_thread(symbol)
+  CUDA_SYMBOLS(per_thread, CUDA_MEMBER, symbol)
 #include "shared/abi/cuda_api.def"
 #undef CUDA_FUNCTION
-#undef CUDA_PER_THREAD_same
-#undef CUDA_PER_THREAD_ptsz
-#undef CUDA_PER_THREAD_ptds
+#undef CUDA_MEMBER
 };
 
 /// This stands where the driver has no such function.

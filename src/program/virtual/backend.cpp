@@ -118,7 +118,8 @@ auto* out_among(First first, Rest... rest) {
   }
 }
 
-// Whatever the parameters are called, `all`, `turn`, `making`, `here_`, `inside_` and `program_` are none of them.
+// Whatever the parameters are called, `all`, `turn`, `making`, `here_`, `inside_` and `program_` are none of
+// them.
 
 #define VIRTUAL_DEFINE_passed(exported, symbol, is_per_thread, purpose, reason, ...)            \
   CUresult exported(CUDA_PARAMETERS(__VA_ARGS__)) {                                             \
@@ -192,16 +193,8 @@ auto* out_among(First first, Rest... rest) {
 
 namespace ways {
 
-#define VIRTUAL_TOO_same(define, symbol, purpose, reason, ...)
-#define VIRTUAL_TOO_ptsz(define, symbol, purpose, reason, ...) \
-  define(symbol##_ptsz, symbol, true, purpose, reason, __VA_ARGS__)
-#define VIRTUAL_TOO_ptds(define, symbol, purpose, reason, ...) \
-  define(symbol##_ptds, symbol, true, purpose, reason, __VA_ARGS__)
-#define VIRTUAL_BOTH(define, symbol, per_thread, purpose, reason, ...) \
-  define(symbol, symbol, false, purpose, reason, __VA_ARGS__)          \
-      VIRTUAL_TOO_##per_thread(define, symbol, purpose, reason, __VA_ARGS__)
-#define CUDA_FUNCTION(symbol, name, since, per_thread, purpose, ...)                                       \
-  VIRTUAL_BOTH(VIRTUAL_JOINED(VIRTUAL_DEFINE_, VIRTUAL_WAY(symbol, purpose)), symbol, per_thread, purpose, \
+#define CUDA_FUNCTION(symbol, name, since, per_thread, purpose, ...)                                    \
+  CUDA_SYMBOLS(per_thread, CUDA_JOINED(VIRTUAL_DEFINE_, VIRTUAL_WAY(symbol, purpose)), symbol, purpose, \
                VIRTUAL_REASON(symbol, purpose), __VA_ARGS__)
 #include "shared/abi/cuda_api.def"
 #undef CUDA_FUNCTION
@@ -210,13 +203,13 @@ namespace ways {
 
 namespace stubs {
 
-#define VIRTUAL_DEFINE_told(exported, symbol, is_per_thread, purpose, reason, ...) \
-  CUresult exported(CUDA_PARAMETERS(__VA_ARGS__)) {                                \
-    const InsideCall inside_;                                                      \
-    return told(#exported, ways::exported(CUDA_ARGUMENTS(__VA_ARGS__)));           \
+#define VIRTUAL_DEFINE_told(exported, symbol, is_per_thread, ...)        \
+  CUresult exported(CUDA_PARAMETERS(__VA_ARGS__)) {                      \
+    const InsideCall inside_;                                            \
+    return told(#exported, ways::exported(CUDA_ARGUMENTS(__VA_ARGS__))); \
   }
 #define CUDA_FUNCTION(symbol, name, since, per_thread, purpose, ...) \
-  VIRTUAL_BOTH(VIRTUAL_DEFINE_told, symbol, per_thread, purpose, nullptr, __VA_ARGS__)
+  CUDA_SYMBOLS(per_thread, VIRTUAL_DEFINE_told, symbol, __VA_ARGS__)
 #include "shared/abi/cuda_api.def"
 #undef CUDA_FUNCTION
 
@@ -226,12 +219,9 @@ namespace stubs {
 const cuda::Backend& backend() {
   static const cuda::Backend all = [] {
     cuda::Backend made{};
-#define VIRTUAL_SET_same(symbol)
-#define VIRTUAL_SET_ptsz(symbol) made.symbol##_ptsz = &stubs::symbol##_ptsz;
-#define VIRTUAL_SET_ptds(symbol) made.symbol##_ptds = &stubs::symbol##_ptds;
+#define VIRTUAL_SET(exported, ...) made.exported = &stubs::exported;
 #define CUDA_FUNCTION(symbol, name, since, per_thread, purpose, ...) \
-  made.symbol = &stubs::symbol;                                      \
-  VIRTUAL_SET_##per_thread(symbol)
+  CUDA_SYMBOLS(per_thread, VIRTUAL_SET, symbol)
 #include "shared/abi/cuda_api.def"
 #undef CUDA_FUNCTION
     return made;
@@ -254,11 +244,10 @@ void* stub_of(const abi::CudaFunction& function, bool per_thread) {
 }  // namespace
 
 std::span<const Stub> stubs_in_order() {
-#define VIRTUAL_ROW_same(symbol) Stub{untyped(&stubs::symbol), nullptr},
-#define VIRTUAL_ROW_ptsz(symbol) Stub{untyped(&stubs::symbol), untyped(&stubs::symbol##_ptsz)},
-#define VIRTUAL_ROW_ptds(symbol) Stub{untyped(&stubs::symbol), untyped(&stubs::symbol##_ptds)},
+#define VIRTUAL_ADDRESS(exported, ...) untyped(&stubs::exported),
   static const std::array all{
-#define CUDA_FUNCTION(symbol, name, since, per_thread, purpose, ...) VIRTUAL_ROW_##per_thread(symbol)
+#define CUDA_FUNCTION(symbol, name, since, per_thread, purpose, ...) \
+  Stub{CUDA_SYMBOLS(per_thread, VIRTUAL_ADDRESS, symbol)},
 #include "shared/abi/cuda_api.def"
 #undef CUDA_FUNCTION
   };

@@ -12,43 +12,15 @@
 #include "program/virtual/notes.h"
 #include "program/virtual/process.h"
 #include "shared/abi/cuda_api.h"
+#include "shared/abi/cuda_api_rows.h"
 #include "shared/abi/cuda_arrays.h"
 #include "shared/abi/cuda_graphs.h"
 
-// What ways.def says: a way, and its reason.
-#define VIRTUAL_OWN ~, own, nullptr
-#define VIRTUAL_AGAIN ~, again, nullptr
-#define VIRTUAL_SETS ~, sets, nullptr
-#define VIRTUAL_ANCHOR ~, anchor, nullptr
-#define VIRTUAL_ASIDE(reason) ~, aside, reason
 #include "program/virtual/ways.def"
 
-// The way of functions without a row, by their purpose.
-#define VIRTUAL_BY_Creates aside, "it makes what is not followed yet"
-#define VIRTUAL_BY_Destroys passed, nullptr
-#define VIRTUAL_BY_Configures passed, nullptr
-#define VIRTUAL_BY_Builds passed, nullptr
-#define VIRTUAL_BY_Exports aside, "it shares memory or events with other processes"
-#define VIRTUAL_BY_Maps aside, "it maps memory by itself"
-#define VIRTUAL_BY_Launches passed, nullptr
-#define VIRTUAL_BY_Copies passed, nullptr
-#define VIRTUAL_BY_Fills passed, nullptr
-#define VIRTUAL_BY_Enqueues passed, nullptr
-#define VIRTUAL_BY_Captures passed, nullptr
-#define VIRTUAL_BY_Synchronizes passed, nullptr
-#define VIRTUAL_BY_Queries passed, nullptr
-#define VIRTUAL_BY_Other passed, nullptr
-
-// A row's macro begins with something to be skipped; a name that is none is itself skipped.
-#define VIRTUAL_SECOND(...) VIRTUAL_SECOND_OF(__VA_ARGS__)
-#define VIRTUAL_SECOND_OF(first, second, ...) second
-#define VIRTUAL_THIRD(...) VIRTUAL_THIRD_OF(__VA_ARGS__)
-#define VIRTUAL_THIRD_OF(first, second, third, ...) third
 /// own, again, sets, anchor, aside or passed.
-#define VIRTUAL_WAY(symbol, purpose) VIRTUAL_SECOND(VIRTUAL_WAY_##symbol, VIRTUAL_BY_##purpose, ~)
-#define VIRTUAL_REASON(symbol, purpose) VIRTUAL_THIRD(VIRTUAL_WAY_##symbol, VIRTUAL_BY_##purpose, ~)
-#define VIRTUAL_JOINED(begin, end) VIRTUAL_JOINED_OF(begin, end)
-#define VIRTUAL_JOINED_OF(begin, end) begin##end
+#define VIRTUAL_WAY(symbol, purpose) CUDA_SECOND(VIRTUAL_WAY_##symbol, VIRTUAL_BY_##purpose, ~)
+#define VIRTUAL_REASON(symbol, purpose) CUDA_THIRD(VIRTUAL_WAY_##symbol, VIRTUAL_BY_##purpose, ~)
 
 namespace firebreak::virtual_driver {
 
@@ -322,13 +294,12 @@ auto again(As<kind>, Making& making, const Type& value) {
   }
 }
 
-#define VIRTUAL_AS(kind) \
-  ::firebreak::virtual_driver::As<::firebreak::virtual_driver::CudaParameterKind::kind> {}
 #define VIRTUAL_GIVEN(kind, type, name, ...) \
-  ::firebreak::virtual_driver::given(VIRTUAL_AS(kind), turn, name __VA_OPT__(, ) __VA_ARGS__)
-#define VIRTUAL_KEPT(kind, type, name, ...) name = ::firebreak::virtual_driver::kept(VIRTUAL_AS(kind), name)
+  ::firebreak::virtual_driver::given(As<CudaParameterKind::kind>{}, turn, name __VA_OPT__(, ) __VA_ARGS__)
+#define VIRTUAL_KEPT(kind, type, name, ...) \
+  name = ::firebreak::virtual_driver::kept(As<CudaParameterKind::kind>{}, name)
 #define VIRTUAL_GIVEN_AGAIN(kind, type, name, ...) \
-  ::firebreak::virtual_driver::again(VIRTUAL_AS(kind), making, name)
+  ::firebreak::virtual_driver::again(As<CudaParameterKind::kind>{}, making, name)
 
 // ---- What kind of work a call gives ----
 
@@ -562,25 +533,17 @@ struct OwnCall {
   }
 };
 
-namespace own {
-
-#define VIRTUAL_DECLARE_own(symbol, ...) \
-  CUresult symbol(const OwnCall& call __VA_OPT__(, ) CUDA_PARAMETERS(__VA_ARGS__));
-#define VIRTUAL_DECLARE_again(...)
-#define VIRTUAL_DECLARE_sets(...)
-#define VIRTUAL_DECLARE_anchor(...)
-#define VIRTUAL_DECLARE_aside(...)
-#define VIRTUAL_DECLARE_passed(...)
-#define CUDA_FUNCTION(symbol, name, since, per_thread, purpose, ...) \
-  VIRTUAL_JOINED(VIRTUAL_DECLARE_, VIRTUAL_WAY(symbol, purpose))(symbol, __VA_ARGS__)
+// Those of the table's own way are declared in `own`, so that a function there needs its row.
+#define VIRTUAL_SPACE_own ~, own
+#define CUDA_FUNCTION(symbol, name, since, per_thread, purpose, ...)                              \
+  namespace CUDA_SECOND(CUDA_JOINED(VIRTUAL_SPACE_, VIRTUAL_WAY(symbol, purpose)), not_ours, ~) { \
+    CUresult symbol(const OwnCall& call __VA_OPT__(, ) CUDA_PARAMETERS(__VA_ARGS__));             \
+  }
 #include "shared/abi/cuda_api.def"
 #undef CUDA_FUNCTION
-#undef VIRTUAL_DECLARE_own
-#undef VIRTUAL_DECLARE_again
-#undef VIRTUAL_DECLARE_sets
-#undef VIRTUAL_DECLARE_anchor
-#undef VIRTUAL_DECLARE_aside
-#undef VIRTUAL_DECLARE_passed
+#undef VIRTUAL_SPACE_own
+
+namespace own {
 
 /// NOT_INITIALIZED before cuInit, and in a child of fork(); else success.
 CUresult initialised(const OwnCall& call);

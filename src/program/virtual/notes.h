@@ -7,14 +7,13 @@
 
 #include "program/virtual/process.h"
 #include "shared/abi/cuda_api.h"
+#include "shared/abi/cuda_api_rows.h"
 
 #include "program/virtual/notes.def"
 
-#define VIRTUAL_NOTE_NAME(...) VIRTUAL_NOTE_SECOND(__VA_ARGS__)
-#define VIRTUAL_NOTE_SECOND(first, second, ...) second
 /// The struct of virtual_driver::notes for a function, by its symbol.
 #define VIRTUAL_NOTE(symbol) \
-  ::firebreak::virtual_driver::notes::VIRTUAL_NOTE_NAME(VIRTUAL_NOTE_##symbol, UnknownNote, ~)
+  ::firebreak::virtual_driver::notes::CUDA_SECOND(VIRTUAL_NOTE_##symbol, UnknownNote, ~)
 
 namespace firebreak::virtual_driver {
 

@@ -7,21 +7,11 @@
 
 #pragma GCC visibility push(default)
 extern "C" {
+#define CUDA_PROTOTYPE(exported, symbol, is_per_thread, ...) CUresult exported(CUDA_PARAMETERS(__VA_ARGS__));
 #define CUDA_FUNCTION(symbol, name, since, per_thread, purpose, ...) \
-  CUresult symbol(CUDA_PARAMETERS(__VA_ARGS__));
+  CUDA_SYMBOLS(per_thread, CUDA_PROTOTYPE, symbol, __VA_ARGS__)
 #include "shared/abi/cuda_api.def"
 #undef CUDA_FUNCTION
-
-// The same with the calling thread's own default stream.
-#define CUDA_PER_THREAD_same(symbol, ...)
-#define CUDA_PER_THREAD_ptsz(symbol, ...) CUresult symbol##_ptsz(CUDA_PARAMETERS(__VA_ARGS__));
-#define CUDA_PER_THREAD_ptds(symbol, ...) CUresult symbol##_ptds(CUDA_PARAMETERS(__VA_ARGS__));
-#define CUDA_FUNCTION(symbol, name, since, per_thread, purpose, ...) \
-  CUDA_PER_THREAD_##per_thread(symbol, __VA_ARGS__)
-#include "shared/abi/cuda_api.def"
-#undef CUDA_FUNCTION
-#undef CUDA_PER_THREAD_same
-#undef CUDA_PER_THREAD_ptsz
-#undef CUDA_PER_THREAD_ptds
+#undef CUDA_PROTOTYPE
 }
 #pragma GCC visibility pop
