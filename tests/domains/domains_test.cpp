@@ -24,12 +24,10 @@ class Domains : public AgentOnStage {
     return nullptr;
   }
   void wait_for_domain(const std::string& name, const std::function<bool(const nlohmann::json&)>& wanted) {
-    for (;;) {
+    ask_until("domain " + name, [&] {
       const nlohmann::json now = domain(name);
-      if (now.is_object() && wanted(now)) return;
-      while (stage_->loop().run_once(Milliseconds(0))) {
-      }
-    }
+      return now.is_object() && wanted(now);
+    });
   }
   static bool serves(const nlohmann::json& domain) { return domain["state"] == "serving"; }
   std::string domain_of(const std::string& tenant) { return status_of(tenant)["active"]["domain"]; }

@@ -105,14 +105,11 @@ class Pods : public AgentOnStage {
   /// Once the agent sees it, and its guard. By the number that it has outside.
   pid_t wait_for_stranger() {
     pid_t pid = 0;
-    const Monotonic limit = clock_.now() + std::chrono::minutes(2);
-    while (pid == 0 && clock_.now() < limit) {
+    ask_until("whom MPS names", [&] {
       const nlohmann::json now = status();
       for (const auto& each : now["domains"][0]["foreign"]) pid = each["pid"];
-      while (stage_->loop().run_once(Milliseconds(0))) {
-      }
-    }
-    EXPECT_NE(pid, 0) << "MPS names nobody";
+      return pid != 0;
+    });
     const std::string guarded = " pid=" + std::to_string(pid) + " source= epoch=0 step=0 on, ";
     wait("its guard", [&] { return agent_->said(guarded); });
     return pid;

@@ -30,10 +30,7 @@ class Descriptors : public SupervisedAgent {
   }
   /// Asks again and again: that a tenant is known wakes nobody here.
   void wait_until_it_is_known_or_ends(const std::string& name, const Player& pair) {
-    while (!pair.actor->ended() && status_of(name).is_null()) {
-      while (stage_->loop().run_once(Milliseconds(0))) {
-      }
-    }
+    ask_until("tenant " + name, [&] { return pair.actor->ended() || !status_of(name).is_null(); });
   }
   /// With a standby that is ready, both held, and nothing lacking.
   void wait_until_whole(const std::string& name) {

@@ -38,10 +38,9 @@ class Hostile : public SupervisedAgent, public testing::WithParamInterface<const
   /// Asked until it is so: after a pause each is looked at again.
   void wait_until_not_answered(pid_t hidden) {
     const auto wanted = nlohmann::json::array({hidden});
-    while (nlohmann::json::parse(command({"status", "--json"}).output)["not_answered"] != wanted) {
-      while (stage_->loop().run_once(Milliseconds(0))) {
-      }
-    }
+    ask_until("who is not answered", [&] {
+      return nlohmann::json::parse(command({"status", "--json"}).output)["not_answered"] == wanted;
+    });
   }
 
   Player* hidden_ = nullptr;

@@ -153,10 +153,7 @@ void SupervisedAgent::wait_for_steps(std::uint64_t committed) {
 }
 
 void SupervisedAgent::wait_until_unknown() {
-  while (!status_of(tenant).is_null()) {
-    while (stage_->loop().run_once(Milliseconds(0))) {
-    }
-  }
+  ask_until("no tenant", [&] { return status_of(tenant).is_null(); });
 }
 
 void SupervisedAgent::expect_output_as_if_nothing_happened() {

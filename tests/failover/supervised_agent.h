@@ -57,7 +57,7 @@ class SupervisedAgent : public AgentOnStage {
   Player& start_standby();
   Player& start_standby(std::vector<std::string> command);
   void wait_for_steps(std::uint64_t committed);
-  /// Asks until the agent has nothing of the tenant any more; the test's own time limit bounds it.
+  /// Asks until the agent has nothing of the tenant any more.
   void wait_until_unknown();
   /// What the tenant wrote is what a program writes to which nothing has happened.
   void expect_output_as_if_nothing_happened();

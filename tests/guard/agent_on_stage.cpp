@@ -111,6 +111,17 @@ void AgentOnStage::wait_for_end(const Player& player) {
   wait("the end of " + player.actor->record().name, [&] { return player.actor->ended(); });
 }
 
+void AgentOnStage::ask_until(const std::string& what, const std::function<bool()>& holds) {
+  // A question takes a processor's time, which what is awaited may need.
+  constexpr Milliseconds pause{5};
+  while (!holds()) {
+    ASSERT_EQ(::getppid(), started_by_) << "nobody waits any more for " << what;
+    (void)stage_->loop().run_once(pause);
+    while (stage_->loop().run_once(Milliseconds(0))) {
+    }
+  }
+}
+
 void AgentOnStage::expect_unharmed(Player& neighbour) {
   // Its record begins anew, so that what follows ran after everything before.
   neighbour.actor->tell("begin");
@@ -131,12 +142,10 @@ nlohmann::json AgentOnStage::status_of(const std::string& tenant) {
 
 void AgentOnStage::wait_for_status(const std::string& tenant,
                                    const std::function<bool(const nlohmann::json&)>& wanted) {
-  for (;;) {
+  ask_until("tenant " + tenant, [&] {
     const nlohmann::json now = status_of(tenant);
-    if (now.is_object() && wanted(now)) return;
-    while (stage_->loop().run_once(Milliseconds(0))) {
-    }
-  }
+    return now.is_object() && wanted(now);
+  });
 }
 
 void AgentOnStage::wait_until_adopted(const std::string& tenant) {

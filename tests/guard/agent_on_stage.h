@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <functional>
 #include <memory>
@@ -48,10 +49,13 @@ class AgentOnStage : public testing::Test {
 
   void wait(const std::string& what, const std::function<bool()>& done);
   void wait_for_end(const Player& player);
+  /// Asks again and again, with a pause, for what nobody tells us. The test's own time limit bounds it; it
+  /// fails once whoever started the test has ended.
+  void ask_until(const std::string& what, const std::function<bool()>& holds);
   /// The neighbour has seen no error, and says so.
   void expect_unharmed(Player& neighbour);
   nlohmann::json status_of(const std::string& tenant);
-  /// Asks until the tenant is as wanted; the test's own time limit bounds it.
+  /// Asks until the tenant is as wanted.
   void wait_for_status(const std::string& tenant, const std::function<bool(const nlohmann::json&)>& wanted);
   /// Until the agent follows its active: the program runs before that, and says so.
   void wait_until_adopted(const std::string& tenant);
@@ -69,6 +73,9 @@ class AgentOnStage : public testing::Test {
   std::vector<std::unique_ptr<Player>> players_;
   std::unique_ptr<stage::Stage> stage_;
   Player* agent_ = nullptr;
+
+ private:
+  pid_t started_by_ = ::getppid();
 };
 
 }  // namespace firebreak::tests

@@ -33,15 +33,13 @@ class Dying : public AgentOnStage {
     EXPECT_FALSE(agent_->said("fault tenant"));
     expect_unharmed(neighbour);
     // The neighbour is let go at once, since nobody is beside it.
-    while (!status().at("holds").empty()) {
-    }
+    ask_until("no hold", [&] { return status().at("holds").empty(); });
   }
   /// Once the agent has what it needs to hold.
   Player& start_held_spinner(const std::string& argument = {}, std::vector<std::string> run_arguments = {}) {
     Player& spinner = start_spinner(argument, std::move(run_arguments));
     const pid_t pid = pid_of("spinner");
-    while (!is_held(pid)) {
-    }
+    ask_until("the hold", [&] { return is_held(pid); });
     return spinner;
   }
   /// One that is guarded, once its page says that of its work.
@@ -79,8 +77,7 @@ TEST_F(Dying, BecomingAnotherProgram) {
   const Player& spinner = start_held_spinner();
   const pid_t pid = pid_of("spinner");
   send(pid, SIGUSR2);
-  while (is_held(pid)) {
-  }
+  ask_until("no hold", [&] { return !is_held(pid); });
   send(pid, SIGKILL);
   wait_for_end(spinner);
   expect_unharmed(neighbour);

@@ -22,8 +22,7 @@ class IdleEnd : public AgentOnStage {
         start_tenant("p", {program("guard_test_finisher"), how, end}, run_arguments);
     wait_for_end(program_of_it);
     EXPECT_EQ(program_of_it.exit_status(), status) << testing::PrintToString(program_of_it.lines);
-    while (!status_document().at("tenants").empty()) {
-    }
+    ask_until("no tenant", [&] { return status_document().at("tenants").empty(); });
   }
   /// Each way to wait, with each way to end.
   void expect_no_fault(const std::vector<std::string>& run_arguments) {

@@ -51,9 +51,10 @@ TEST_F(Stop, OfAStoppedProcessLeavesMpsAlone) {
   const pid_t pid = pid_of("spinner");
   send(pid, SIGSTOP);
   // It stops when each of its threads has come by.
-  while (kernel_.read_file("/proc/" + std::to_string(pid) + "/stat").value().find(") T ") ==
-         std::string::npos) {
-  }
+  ask_until("its stop", [&] {
+    const auto state = kernel_.read_file("/proc/" + std::to_string(pid) + "/stat").value();
+    return state.find(") T ") != std::string::npos;
+  });
   const auto stopped = command({"stop", "spinner", "--grace-ms", "10"});
   EXPECT_EQ(stopped.status.exit_code, 0);
   EXPECT_THAT(stopped.output, HasSubstr("MPS not asked, since it is stopped, SIGTERM, SIGKILL"));

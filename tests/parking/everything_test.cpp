@@ -252,10 +252,8 @@ TEST_F(Everything, TheDomainForAnchorsIsMadeAnewAfterAFaultAndNobodyIsHit) {
   EXPECT_EQ(anchors()["name"], "anchor");
   EXPECT_EQ(anchors()["state"], "serving");
   EXPECT_NE(fault_in_the_domain_for_anchors(), 0);
-  while (anchors()["state"] != "serving" || anchors()["server_restarts"] == 0) {
-    while (stage_->loop().run_once(Milliseconds(0))) {
-    }
-  }
+  ask_until("the domain for anchors",
+            [&] { return anchors()["state"] == "serving" && anchors()["server_restarts"] != 0; });
   EXPECT_FALSE(agent_->said("has begun its core dump")) << "nobody works where the fault was";
   EXPECT_EQ(parking_state(), "ready");
   Player& newer = start_checker("new");

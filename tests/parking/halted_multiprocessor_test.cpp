@@ -38,10 +38,7 @@ class HaltedMultiprocessorWhole : public ParkedDomainWhole {
     return softgpu::SharedGpu::open(sandbox_.file("d/softgpu")).value()->halted_kernels();
   }
   void wait_until_large_stands_still() {
-    while (halted_kernels().stood_still == 0) {
-      while (stage_->loop().run_once(Milliseconds(0))) {
-      }
-    }
+    ask_until("a kernel that stands still", [&] { return halted_kernels().stood_still != 0; });
   }
 
  private:

@@ -69,8 +69,10 @@ class ParkedDomainWhole : public SupervisedAgent {
   /// A fault is in the list once it is over, which it is a while after its last sign: waits for the first.
   nlohmann::json faults_that_are_over() {
     nlohmann::json faults;
-    while (faults.empty())
+    ask_until("a fault in the list", [&] {
       faults = nlohmann::json::parse(command({"faults", "--json"}).output, nullptr, false);
+      return !faults.empty();
+    });
     return faults;
   }
   nlohmann::json domain(std::size_t number = 0) {
@@ -93,10 +95,7 @@ class ParkedDomainWhole : public SupervisedAgent {
     return now.is_object() && now["parking"].is_object() ? now["parking"]["state"].get<std::string>() : "";
   }
   void wait_for_parking(const std::string& state, std::size_t number = 0) {
-    while (parking_state(number) != state) {
-      while (stage_->loop().run_once(Milliseconds(0))) {
-      }
-    }
+    ask_until("parking " + state, [&] { return parking_state(number) == state; });
   }
   void expect_right(Player& checker) {
     wait_for_end(checker);

@@ -251,8 +251,7 @@ TEST_F(ParkedDomainWhole, WhereTheNextAgentFindsADumpInItsMiddleItReadsTheRestOf
   ASSERT_EQ(::kill(culprit, SIGSTOP), 0);
   kill_agent();
   wait_for_next_agent();
-  while (active_of("rogue") != culprit) {
-  }
+  ask_until("the culprit", [&] { return active_of("rogue") == culprit; });
   ASSERT_EQ(::kill(culprit, SIGCONT), 0);
   wait_for_end(rogue);
   expect_to_have_fallen(one);
