@@ -13,12 +13,13 @@ import zlib
 import torch
 
 import firebreak
-from torch_llm.fault import KINDS, Fault
-from torch_llm.front import Front, OwnConnections, listen_at
+from serving.commits import NoCommits, say
+from serving.fault import KINDS, Fault
+from serving.front import OwnConnections, listen_at
+from serving.tenant import serve
 from torch_llm.schedule import Limits, Schedule
-from torch_llm.server import NoCommits, Server, say
+from torch_llm.server import Server, servers_of
 from torch_llm.shapes import SHAPES, Shape
-from torch_llm.tenant import serve
 from torch_llm.torch_engine import TorchEngine, Weights
 
 # As of the driver's errors in the other sample tenants.
@@ -63,11 +64,8 @@ def run_tenant(options: argparse.Namespace, shape: Shape, limits: Limits) -> Non
         load_weights(engine.weights, options.seed, options.weights_file)
         say("weights", gpu_mib=used_mib("cuda"))
 
-    fault = Fault(options.fault)
-    serve(
-        session, engine, limits, fingerprint, options.listen, shape.vocabulary,
-        write_weights, lambda: warm_up(options, engine), fault.before_step,
-    )
+    servers = servers_of(engine, limits, fingerprint, shape.vocabulary, Fault(options.fault).before_step)
+    serve(session, engine, options.listen, servers, write_weights, lambda: warm_up(options, engine))
     memory.close()
     session.leave()
 
@@ -94,12 +92,12 @@ def run_alone(options: argparse.Namespace, shape: Shape, limits: Limits) -> None
     if not options.asleep:
         warm_up(options, engine)
     engine.begins_at(1)
-    server = Server(engine, Schedule(limits, 0), NoCommits(engine), 0)
+    server = Server(engine, Schedule(limits, 0), NoCommits(engine), 0, shape.vocabulary)
     if options.device != "cpu":
         server.before_step = Fault(options.fault).before_step
     server.begin()
     listener = listen_at(options.listen)
-    server.go_on(Front(OwnConnections(listener), listener.fileno(), shape.vocabulary))
+    server.go_on(server.front(OwnConnections(listener), listener.fileno()))
     say("serving", address=options.listen, gpu_mib=used_mib(options.device))
     server.run()
 

@@ -4,16 +4,17 @@ stream. Knows neither PyTorch nor whether there is Firebreak."""
 
 from __future__ import annotations
 
-import json
-import sys
-import time
+import functools
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import firebreak
+from serving.commits import Commits
+from serving.front import Asked, Connections, Front
+from serving.http import BadRequestError
+from serving.tenant import MakeServer, TermOfOffice
 from torch_llm import http_stream
-from torch_llm.front import Asked, Front
-from torch_llm.schedule import Schedule, Work
+from torch_llm.schedule import Limits, Schedule, Work
 
 # Steps that may be under way on the GPU while the host prepares the next.
 STEPS_AHEAD = 2
@@ -52,55 +53,20 @@ class Engine(Protocol):
         """Tokens that were computed earlier, from position `first` on."""
 
 
-class Commits(Protocol):
-    """A tenant.TermOfOffice, or NoCommits where there is no Firebreak."""
-
-    def commit(self, step: int, state: bytes, stream: int = 0) -> None: ...
-
-    def commit_changes(self, step: int, changes: list[tuple[int, bytes]], stream: int = 0) -> None: ...
-
-    def heartbeat(self, stream: int = 0) -> None: ...
-
-    def committed(self) -> int: ...
-
-
-class NoCommits:
-    """Without Firebreak a step counts once it has ended."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-
-    def commit(self, step: int, state: bytes, stream: int = 0) -> None:
-        pass
-
-    def commit_changes(self, step: int, changes: list[tuple[int, bytes]], stream: int = 0) -> None:
-        pass
-
-    def heartbeat(self, stream: int = 0) -> None:
-        pass
-
-    def committed(self) -> int:
-        return self._engine.ended()
-
-
-def say(what: str, **more: object) -> None:
-    """One line of JSON; the time is of CLOCK_MONOTONIC."""
-    line = {"what": what, "at_ns": time.clock_gettime_ns(time.CLOCK_MONOTONIC), **more}
-    sys.stdout.write(json.dumps(line) + "\n")
-    sys.stdout.flush()
-
-
 class Server:
     """`next_step` 0: nothing was ever committed, and the first commit says that the weights are there."""
 
-    def __init__(self, engine: Engine, schedule: Schedule, commits: Commits, next_step: int) -> None:
+    def __init__(
+        self, engine: Engine, schedule: Schedule, commits: Commits, next_step: int, vocabulary: int
+    ) -> None:
         self._engine = engine
         self._schedule = schedule
         self._commits = commits
         self._next_step = next_step
         self._delivered = next_step
-        self._waiting: list[Asked] = []
-        self._front: Front
+        self._vocabulary = vocabulary
+        self._waiting: list[Asked[http_stream.Request]] = []
+        self._front: Front[http_stream.Request]
         self.tokens_sent = 0
         self.before_step: Callable[[int], None] = lambda step: None
 
@@ -117,10 +83,12 @@ class Server:
         if not self._schedule.is_idle(self._next_step):
             self.step()
 
-    def known(self) -> frozenset[int]:
-        return frozenset(slot.connection for slot in self._schedule.slots if slot.connection != 0)
+    def front(self, connections: Connections, listener: int) -> Front[http_stream.Request]:
+        known = frozenset(slot.connection for slot in self._schedule.slots if slot.connection != 0)
+        parse = functools.partial(http_stream.parse, vocabulary=self._vocabulary)
+        return Front(connections, listener, parse, known)
 
-    def go_on(self, front: Front) -> None:
+    def go_on(self, front: Front[http_stream.Request]) -> None:
         """With the clients that are there: what each has been told already is the beginning of its stream."""
         self._front = front
         self._waiting += front.poll(0)
@@ -171,7 +139,7 @@ class Server:
                     asked.identity, len(asked.request.prompt), asked.request.max_tokens, self._next_step
                 )
             except ValueError as error:
-                self._front.refuse(asked.identity, str(error))
+                self._front.refuse(asked.identity, BadRequestError(str(error)))
                 self._waiting.pop(0)
                 continue
             if slot is None:
@@ -200,3 +168,24 @@ class Server:
         for index, slot in enumerate(self._schedule.slots):
             if slot.connection != 0 and self._front.is_done(slot.connection):
                 self._schedule.free(index)
+
+
+def servers_of(
+    engine: Engine,
+    limits: Limits,
+    fingerprint: int,
+    vocabulary: int,
+    before_step: Callable[[int], None] = lambda step: None,
+) -> MakeServer:
+    """As tenant.serve wants them, one for each time that this process is the active."""
+
+    def make(commits: TermOfOffice, resume: firebreak.Resume) -> Server:
+        schedule = Schedule(limits, fingerprint)
+        if resume.state is not None:
+            schedule.restore(resume.state)
+            engine.take_over(schedule)
+        server = Server(engine, schedule, commits, resume.next_step, vocabulary)
+        server.before_step = before_step
+        return server
+
+    return make

@@ -4,9 +4,10 @@
 import sys
 
 import firebreak
-from toy_engine import VOCABULARY, ToyEngine
+from serving.tenant import serve
 from torch_llm.schedule import Limits
-from torch_llm.tenant import serve
+from torch_llm.server import servers_of
+from toy_engine import VOCABULARY, ToyEngine
 
 LIMITS = Limits(slots=3, pages=40, page_tokens=4, context=64)
 
@@ -14,7 +15,7 @@ LIMITS = Limits(slots=3, pages=40, page_tokens=4, context=64)
 def main(address: str, pace_ms: str) -> None:
     session = firebreak.join()
     engine = ToyEngine(session, LIMITS, float(pace_ms) / 1000)
-    serve(session, engine, LIMITS, 4711, address, VOCABULARY)
+    serve(session, engine, address, servers_of(engine, LIMITS, 4711, VOCABULARY))
 
 
 if __name__ == "__main__":

@@ -6,11 +6,33 @@ from __future__ import annotations
 import contextlib
 import socket
 from collections.abc import Callable
+from typing import Any, Protocol
 
 import firebreak
-from torch_llm.front import Front, listen_at
-from torch_llm.schedule import Limits, Schedule
-from torch_llm.server import Engine, Server, say
+from serving.commits import say
+from serving.front import Front, listen_at
+
+
+class FirstKernel(Protocol):
+    def first_kernel(self) -> None:
+        """Queues one kernel of the model, and waits for it."""
+
+
+class Server(Protocol):
+    """From where the tenant is, until it raises that another process goes on."""
+
+    def begin(self) -> None:
+        """Where nothing was ever committed: commits all of the state."""
+
+    def step_before_clients(self) -> None:
+        """A successor's first step, so that the GPU works while it looks who is there."""
+
+    def front(self, connections: firebreak.Session, listener: int) -> Front[Any]: ...
+
+    def go_on(self, front: Front[Any]) -> None:
+        """With the clients that are there: what each has been told already is the beginning of its stream."""
+
+    def run(self) -> None: ...
 
 
 class NothingWrittenError(RuntimeError):
@@ -22,7 +44,7 @@ class StoodDownError(RuntimeError):
 
 
 class TermOfOffice:
-    """server.Commits of an active. Where another process is to go on, or does already, the session stands down; where
+    """commits.Commits of an active. Where another process is to go on, or does already, the session stands down; where
     nobody can follow it goes on with the same call."""
 
     def __init__(self, session: firebreak.Session) -> None:
@@ -40,6 +62,19 @@ class TermOfOffice:
     def committed(self) -> int:
         return self._session.committed()
 
+    def turn_wanted(self, units: int, deadline_s: float | None) -> None:
+        self._unless_followed(lambda: self._session.turn_wanted(units, deadline_s))
+
+    def turn(self, timeout_s: float) -> bool:
+        found = False
+
+        def ask() -> None:
+            nonlocal found
+            found = self._session.turn(timeout_s)
+
+        self._unless_followed(ask)
+        return found
+
     def _unless_followed(self, call: Callable[[], None]) -> None:
         try:
             call()
@@ -54,16 +89,16 @@ class TermOfOffice:
         raise StoodDownError("another process goes on")
 
 
+MakeServer = Callable[[TermOfOffice, firebreak.Resume], Server]
+
+
 def serve(
     session: firebreak.Session,
-    engine: Engine,
-    limits: Limits,
-    fingerprint: int,
+    engine: FirstKernel,
     address: str,
-    vocabulary: int,
+    make_server: MakeServer,
     write_weights: Callable[[], None] = lambda: None,
     warm_up: Callable[[], None] = lambda: None,
-    before_step: Callable[[int], None] = lambda step: None,
 ) -> None:
     """Until the process ends; returns where the tenant has finished without us."""
     if session.role is firebreak.Role.STANDBY:
@@ -77,11 +112,11 @@ def serve(
             write_weights()
         warm_up()
     while resume is not None:
-        serve_a_term(session, engine, Schedule(limits, fingerprint), resume, address, vocabulary, before_step)
+        serve_a_term(session, address, make_server, resume)
         resume = wait_to_go_on(session, engine)
 
 
-def wait_to_go_on(session: firebreak.Session, engine: Engine) -> firebreak.Resume | None:
+def wait_to_go_on(session: firebreak.Session, engine: FirstKernel) -> firebreak.Resume | None:
     """As a standby that has warmed up; None: the tenant has finished."""
     session.ready()
     say("ready", tenant_role="standby")
@@ -97,26 +132,16 @@ def wait_to_go_on(session: firebreak.Session, engine: Engine) -> firebreak.Resum
 
 
 def serve_a_term(
-    session: firebreak.Session,
-    engine: Engine,
-    schedule: Schedule,
-    resume: firebreak.Resume,
-    address: str,
-    vocabulary: int,
-    before_step: Callable[[int], None],
+    session: firebreak.Session, address: str, make_server: MakeServer, resume: firebreak.Resume
 ) -> None:
     """From where the tenant is until another process goes on, which then has the clients too."""
-    if resume.state is not None:
-        schedule.restore(resume.state)
-        engine.take_over(schedule)
-    server = Server(engine, schedule, TermOfOffice(session), resume.next_step)
-    server.before_step = before_step
+    server = make_server(TermOfOffice(session), resume)
     try:
         with contextlib.ExitStack() as held:
             server.begin()
             server.step_before_clients()
             listener = held.enter_context(listener_of(session, address))
-            front = Front(session, listener.fileno(), vocabulary, server.known())
+            front = server.front(session, listener.fileno())
             held.callback(front.close)
             server.go_on(front)
             say("serving", address=address, step=resume.next_step)
@@ -128,7 +153,7 @@ def serve_a_term(
     say("stood down")
 
 
-def say_first_kernel(engine: Engine, resume: firebreak.Resume) -> None:
+def say_first_kernel(engine: FirstKernel, resume: firebreak.Resume) -> None:
     engine.first_kernel()
     say("first kernel", promoted_at_ns=resume.promoted_at_ns, step=resume.next_step, epoch=resume.epoch)
 

@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-import ctypes
 import signal
 
-from torch_llm.server import say
+from serving.commits import say
+from serving.driver import Driver
 
 KINDS = ("trap", "misaligned")
 
@@ -38,25 +38,18 @@ class Fault:
     def __init__(self, kind: str) -> None:
         self._kind = kind
         self._is_wanted = False
-        self._driver = ctypes.CDLL("libcuda.so.1")
-        module, self._kernel = ctypes.c_void_p(), ctypes.c_void_p()
-        self._call("cuModuleLoadData", ctypes.byref(module), _PTX)
-        self._call("cuModuleGetFunction", ctypes.byref(self._kernel), module, kind.encode())
+        self._driver = Driver()
+        self._kernel = self._driver.kernels(_PTX, [kind])[kind]
         signal.signal(signal.SIGUSR2, self._want)
 
     def before_step(self, step: int) -> None:
         if not self._is_wanted:
             return
         self._is_wanted = False
-        self._call("cuCtxSynchronize")  # so that the time is the fault's own
+        self._driver.call("cuCtxSynchronize")  # so that the time is the fault's own
         say("fault raised", step=step, kind=self._kind)
         one = (1, 1, 1)
-        self._call("cuLaunchKernel", self._kernel, *one, *one, 0, None, None, None)
+        self._driver.call("cuLaunchKernel", self._kernel, *one, *one, 0, None, None, None)
 
     def _want(self, number: int, frame: object) -> None:
         self._is_wanted = True
-
-    def _call(self, name: str, *arguments: object) -> None:
-        result = getattr(self._driver, name)(*arguments)
-        if result != 0:
-            raise RuntimeError(f"{name}: {result}")

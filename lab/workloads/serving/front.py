@@ -8,10 +8,15 @@ import dataclasses
 import selectors
 import socket
 import time
-from typing import Protocol
+from collections.abc import Callable
+from typing import Generic, Protocol, TypeVar
 
 import firebreak
-from torch_llm import http_stream
+from serving import http
+
+Request = TypeVar("Request")
+# What is looked at of a request: the longest there may be, and whether there is more.
+_LOOK_BYTES = http.HEAD_BYTES_MAX + http.BODY_BYTES_MAX + 1
 
 
 class Connections(Protocol):
@@ -78,30 +83,35 @@ class Client:
 
 
 @dataclasses.dataclass(frozen=True)
-class Asked:
+class Asked(Generic[Request]):
     identity: int
-    request: http_stream.Request
+    request: Request
 
 
-class Front:
+class Front(Generic[Request]):
     """Of one thread."""
 
     def __init__(
-        self, connections: Connections, listener: int, vocabulary: int, known: frozenset[int] = frozenset()
+        self,
+        connections: Connections,
+        listener: int,
+        parse: Callable[[bytes], Request | None],
+        known: frozenset[int] = frozenset(),
     ) -> None:
-        """`known`: clients whose requests a predecessor has read."""
+        """`parse` makes a request of what came so far: None where it is not all there, http.BadRequestError where it is
+        none. `known`: clients whose requests a predecessor has read."""
         self._connections = connections
         self._known = known
-        self._vocabulary = vocabulary
+        self._parse = parse
         self._selector = selectors.DefaultSelector()
         self._selector.register(listener, selectors.EVENT_READ, None)
         self._clients: dict[int, Client] = {}
         self._last = 0
         self._look_for_clients = True  # whom a predecessor had, or who came before us
 
-    def poll(self, timeout: float | None) -> list[Asked]:
+    def poll(self, timeout: float | None) -> list[Asked[Request]]:
         """Whoever has asked; None: waits until somebody has, or wants more of its stream."""
-        asked: list[Asked] = []
+        asked: list[Asked[Request]] = []
         if self._look_for_clients:
             asked += self._take_clients()
             timeout = 0 if asked else timeout
@@ -134,7 +144,7 @@ class Front:
         """It has all, or is gone."""
         return identity not in self._clients
 
-    def _take_clients(self) -> list[Asked]:
+    def _take_clients(self) -> list[Asked[Request]]:
         self._look_for_clients = False
         asked = []
         while (found := self._connections.next_connection(self._last)) is not None:
@@ -149,9 +159,9 @@ class Front:
             asked += self._look(client)
         return asked
 
-    def _look(self, client: Client) -> list[Asked]:
+    def _look(self, client: Client) -> list[Asked[Request]]:
         try:
-            received = client.socket.recv(http_stream.BODY_BYTES_MAX, socket.MSG_PEEK)
+            received = client.socket.recv(_LOOK_BYTES, socket.MSG_PEEK)
         except BlockingIOError:
             return []
         except OSError:
@@ -161,9 +171,9 @@ class Front:
             return []
         client.seen_bytes = len(received)
         try:
-            request = http_stream.parse(received, self._vocabulary)
-        except http_stream.BadRequestError as error:
-            self._refuse(client, str(error))
+            request = self._parse(received)
+        except http.BadRequestError as error:
+            self._refuse(client, error)
             return []
         if request is None:
             # Readable again with one byte more.
@@ -172,14 +182,14 @@ class Front:
         self._unregister(client)
         return [Asked(client.identity, request)]
 
-    def refuse(self, identity: int, why: str) -> None:
+    def refuse(self, identity: int, error: http.BadRequestError) -> None:
         client = self._clients.get(identity)
         if client is not None:
-            self._refuse(client, why)
+            self._refuse(client, error)
 
-    def _refuse(self, client: Client, why: str) -> None:
+    def _refuse(self, client: Client, error: http.BadRequestError) -> None:
         self._unregister(client)
-        self.extend(client.identity, http_stream.refusal(why), True)
+        self.extend(client.identity, error.answer(), True)
 
     def _push(self, client: Client) -> None:
         try:
@@ -198,7 +208,7 @@ class Front:
         client has not read of its answer is lost."""
         self._unregister(client)
         try:
-            while client.socket.recv(http_stream.BODY_BYTES_MAX):
+            while client.socket.recv(_LOOK_BYTES):
                 pass
         except OSError:
             pass
