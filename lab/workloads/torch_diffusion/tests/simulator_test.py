@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The simulator: what it is made of, what it says of cases that can be counted by hand, and what a bad trace gets."""
 
+import ast
 import json
 import math
 import pathlib
@@ -9,10 +10,12 @@ import sys
 import tempfile
 import unittest
 
-from torch_diffusion import schedule, simulator
+from torch_diffusion import schedule, server, simulator
 from torch_diffusion.costs import MEASURED, H200
 from torch_diffusion.shapes import SHAPES, STEPS
 from torch_diffusion.simulator import Arrival, CutTraceError
+
+FOLDER = pathlib.Path(simulator.__file__).parent
 
 
 class Even:
@@ -29,6 +32,17 @@ def run(policy: str, arrivals: list[Arrival], gpus: int = 1, patience_s: float =
     """When each ends."""
     found = simulator.simulate(arrivals, schedule.policy_of(policy, 1.0), gpus, Even(), 1.0, patience_s)
     return [each.ended_s for each in found]
+
+
+class OneSchedule(unittest.TestCase):
+    def test_the_server_and_the_simulator_decide_by_one_file(self) -> None:
+        self.assertIs(server.schedule, simulator.schedule)
+        self.assertEqual(pathlib.Path(schedule.__file__).parent, FOLDER)
+        for name in ("server.py", "simulator.py"):
+            tree = ast.parse((FOLDER / name).read_text())
+            calls = [ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)]
+            self.assertIn("schedule.choose", calls, name)
+            self.assertIn("schedule.policy_of", calls, name)
 
 
 class ByHand(unittest.TestCase):
