@@ -4,9 +4,7 @@
 from __future__ import annotations
 
 import argparse
-import ctypes
 import os
-import pathlib
 import sys
 import zlib
 
@@ -20,7 +18,7 @@ from serving.tenant import serve
 from torch_llm.schedule import Limits, Schedule
 from torch_llm.server import Server, servers_of
 from torch_llm.shapes import SHAPES, Shape
-from torch_llm.torch_engine import TorchEngine, Weights
+from torch_llm.torch_engine import TorchEngine
 
 # As of the driver's errors in the other sample tenants.
 EXIT_FAULT = 3
@@ -35,21 +33,6 @@ def used_mib(device: str) -> int:
     return int((total - free) >> 20)
 
 
-def load_weights(weights: Weights, seed: int, file: str) -> None:
-    """From `file` where it is; else they are made, and kept there."""
-    if not file or not pathlib.Path(file).exists():
-        weights.fill(seed)
-        if file:
-            on_host = weights.flat.cpu()
-            content = (ctypes.c_char * (on_host.numel() * on_host.element_size())).from_address(on_host.data_ptr())
-            pathlib.Path(file + ".part").write_bytes(content)
-            os.rename(file + ".part", file)
-        return
-    stored = torch.from_file(file, shared=False, size=weights.flat.numel(), dtype=torch.int16)
-    for into, part in zip(weights.flat.view(torch.int16).split(1 << 26), stored.split(1 << 26)):
-        into.copy_(part)
-
-
 def run_tenant(options: argparse.Namespace, shape: Shape, limits: Limits) -> None:
     from firebreak.torch_memory import VaultMemory
 
@@ -61,7 +44,7 @@ def run_tenant(options: argparse.Namespace, shape: Shape, limits: Limits) -> Non
     fingerprint = zlib.crc32(repr((shape, limits, options.seed)).encode())
 
     def write_weights() -> None:
-        load_weights(engine.weights, options.seed, options.weights_file)
+        engine.weights.load(options.seed, options.weights_file)
         say("weights", gpu_mib=used_mib("cuda"))
 
     servers = servers_of(engine, limits, fingerprint, shape.vocabulary, Fault(options.fault).before_step)
@@ -85,7 +68,7 @@ def run_alone(options: argparse.Namespace, shape: Shape, limits: Limits) -> None
         engine = wake_up(options, shape, limits)
     else:
         engine = TorchEngine(shape, limits, options.device)
-        load_weights(engine.weights, options.seed, options.weights_file)
+        engine.weights.load(options.seed, options.weights_file)
         say("weights", gpu_mib=used_mib(options.device))
     engine.first_kernel()
     say("first kernel")
@@ -105,7 +88,7 @@ def run_alone(options: argparse.Namespace, shape: Shape, limits: Limits) -> None
 def wake_up(options: argparse.Namespace, shape: Shape, limits: Limits) -> TorchEngine:
     """All kernels have run once; weights are in pinned memory, and nothing of the model is on the GPU."""
     engine = TorchEngine(shape, limits, options.device)
-    load_weights(engine.weights, options.seed, options.weights_file)
+    engine.weights.load(options.seed, options.weights_file)
     engine.warm_up()
     on_host = torch.empty(engine.weights.flat.shape, dtype=engine.weights.flat.dtype, pin_memory=options.device != "cpu")
     on_host.copy_(engine.weights.flat)

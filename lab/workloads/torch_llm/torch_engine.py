@@ -15,47 +15,13 @@ from typing import TYPE_CHECKING
 import torch
 import torch.nn.functional as F
 
+from serving.torch_weights import TYPE, Weights
 from torch_llm.schedule import Limits, Schedule, Work
 from torch_llm.server import STEPS_KEPT
 from torch_llm.shapes import Shape
 
 if TYPE_CHECKING:
     from firebreak.torch_memory import VaultMemory
-
-_TYPE = torch.bfloat16
-# Tensors begin at multiples of so many elements.
-_ALIGNMENT = 128
-
-
-class Weights:
-    """All in one tensor, so that they are one piece of memory."""
-
-    def __init__(self, shape: Shape, device: str, memory: VaultMemory | None) -> None:
-        offsets, total = {}, 0
-        for name, size in shape.tensors():
-            offsets[name] = total
-            total += -(-math.prod(size) // _ALIGNMENT) * _ALIGNMENT
-        with memory.weights() if memory else contextlib.nullcontext():
-            self.flat = torch.empty(total, dtype=_TYPE, device=device)
-        self._views = {
-            name: self.flat[offsets[name] : offsets[name] + math.prod(size)].view(size) for name, size in shape.tensors()
-        }
-        self.head = self._views["embedding" if shape.tied_embeddings else "head"]
-
-    def __getitem__(self, name: str) -> torch.Tensor:
-        return self._views[name]
-
-    def fill(self, seed: int) -> None:
-        """The same for each seed on each kind of device."""
-        generator = torch.Generator(self.flat.device).manual_seed(seed)
-        for name, view in self._views.items():
-            if name.endswith("norm"):
-                view.fill_(1)
-                continue
-            # Layers outweigh the embedding: where that is the head as well, each token would otherwise follow itself.
-            spread = 0.02 if name == "embedding" else view.shape[-1] ** -0.5
-            for part in view.split(1 << 14):
-                part.copy_(torch.randn(part.shape, generator=generator, device=view.device).mul_(spread))
 
 
 class TorchEngine:
@@ -71,11 +37,12 @@ class TorchEngine:
         if self._on_gpu:
             torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
             torch.cuda.set_stream(torch.cuda.Stream())
-        self.weights = Weights(shape, device, memory)
+        self.weights = Weights(shape.tensors(), device, memory)
+        self._head = self.weights["embedding" if shape.tied_embeddings else "head"]
         with memory.state() if memory else contextlib.nullcontext():
             # The vault's memory begins as zeros; a successor's holds what it goes on with.
             make = torch.empty if memory else torch.zeros
-            self._cache = make(self._cache_size(limits.pages), dtype=_TYPE, device=device)
+            self._cache = make(self._cache_size(limits.pages), dtype=TYPE, device=device)
             self._tokens = make(limits.slots, limits.context + 1, dtype=torch.int64, device=device)
         self._rows = self._scratch_rows()
         self._rotation = self._make_rotation()
@@ -153,7 +120,7 @@ class TorchEngine:
     def warm_up(self, prompt_tokens: Sequence[int] = (32,)) -> None:
         """Every kernel once, on a cache and tokens that are nobody's; weights are only read."""
         own = self._cache, self._tokens
-        self._cache = torch.zeros(self._cache_size(1), dtype=_TYPE, device=self._device)
+        self._cache = torch.zeros(self._cache_size(1), dtype=TYPE, device=self._device)
         self._tokens = torch.zeros_like(own[1])
         schedule = Schedule(self._limits, 0)
         schedule.slots[0].connection = 1
@@ -252,19 +219,19 @@ class TorchEngine:
 
     def _softmax(self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         scores = (query @ key.transpose(-1, -2)).float().div_(math.sqrt(self._shape.head_size))
-        return scores.masked_fill_(~mask, -math.inf).softmax(-1).to(_TYPE) @ value
+        return scores.masked_fill_(~mask, -math.inf).softmax(-1).to(TYPE) @ value
 
     def _sample(self, hidden: torch.Tensor) -> torch.Tensor:
-        return F.linear(self._norm(hidden, self.weights["norm"]), self.weights.head).argmax(-1)
+        return F.linear(self._norm(hidden, self.weights["norm"]), self._head).argmax(-1)
 
     def _norm(self, hidden: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
         wide = hidden.float()
         scale = torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + self._shape.norm_epsilon)
-        return (wide * scale).to(_TYPE) * weight
+        return (wide * scale).to(TYPE) * weight
 
     def _rotate(self, heads: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
         first, second = heads.float().chunk(2, dim=-1)
-        return torch.cat((first * cos - second * sin, second * cos + first * sin), dim=-1).to(_TYPE)
+        return torch.cat((first * cos - second * sin, second * cos + first * sin), dim=-1).to(TYPE)
 
     def _make_rotation(self) -> tuple[torch.Tensor, torch.Tensor]:
         half = self._shape.head_size // 2
