@@ -7,6 +7,27 @@ import ctypes
 from collections.abc import Sequence
 
 
+class _Copy2d(ctypes.Structure):
+    """CUDA_MEMCPY2D."""
+
+    _fields_ = [
+        (end + name, kind)
+        for end in ("src", "dst")
+        for name, kind in (
+            ("XInBytes", ctypes.c_size_t),
+            ("Y", ctypes.c_size_t),
+            ("MemoryType", ctypes.c_uint),
+            ("Host", ctypes.c_void_p),
+            ("Device", ctypes.c_uint64),
+            ("Array", ctypes.c_void_p),
+            ("Pitch", ctypes.c_size_t),
+        )
+    ] + [("WidthInBytes", ctypes.c_size_t), ("Height", ctypes.c_size_t)]
+
+
+_DEVICE_MEMORY = 2
+
+
 class Driver:
     """Its calls are for the context that is current. RuntimeError: what the driver answers."""
 
@@ -53,6 +74,13 @@ class Gpu(Driver):
         parameters = (ctypes.c_void_p * 1)(ctypes.addressof(arguments))
         self.call("cuLaunchKernel", kernel, *blocks, 1, threads, 1, 1, 0, self._stream, parameters, None)
 
+    def copy_rows(self, source: tuple[int, int], target: tuple[int, int], row_bytes: int, rows: int) -> None:
+        """Queues a copy between two places, each an address and how far its rows are from each other."""
+        copy = _Copy2d(srcMemoryType=_DEVICE_MEMORY, dstMemoryType=_DEVICE_MEMORY, WidthInBytes=row_bytes, Height=rows)
+        copy.srcDevice, copy.srcPitch = source
+        copy.dstDevice, copy.dstPitch = target
+        self.call("cuMemcpy2DAsync_v2", ctypes.byref(copy), self._stream)
+
     def synchronize(self) -> None:
         self.call("cuStreamSynchronize", self._stream)
 
@@ -62,3 +90,9 @@ class Gpu(Driver):
         self.synchronize()
         self.call("cuMemcpyDtoH_v2", into, ctypes.c_uint64(address), ctypes.c_size_t(size_bytes))
         return into.raw
+
+    def write(self, address: int, content: bytes) -> None:
+        """Queued on the stream; `content` is copied before it returns."""
+        self.call(
+            "cuMemcpyHtoDAsync_v2", ctypes.c_uint64(address), content, ctypes.c_size_t(len(content)), self._stream
+        )

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """firebreak-denoise's kernels as the server's engine, on either GPU and without PyTorch: with the seed of the weights a
-picture is that program's, bit for bit. A video is several pictures whose seeds follow each other."""
+picture is that program's, bit for bit. A video is several pictures whose seeds follow each other; a large picture is drawn in
+tiles of the size of a small one."""
 
 from __future__ import annotations
 
+import array
 import ctypes
 import math
 import pathlib
@@ -16,6 +18,7 @@ from serving.driver import Gpu
 from torch_diffusion.forward import Slot
 from torch_diffusion.picture import Picture
 from torch_diffusion.server import Kind, Work
+from torch_diffusion.tiles import GRID, Enlarge, Refine, Sketch, rectangles
 
 PTX = pathlib.Path(__file__).resolve().parents[1] / "denoise" / "denoise.ptx"
 
@@ -27,7 +30,14 @@ _LATENT_SCALE = 0.25
 _WEIGHTS, _NOISE = 1, 2
 _LATENT_BYTES = 4 * _LATENT_CHANNELS * _PIXELS
 _THREADS = 128
-_FRAMES = {"picture": 1, "video": 4}
+_PICTURE, _VIDEO, _LARGE = range(3)
+_FRAMES = 4
+_KINDS = (
+    Kind("picture", 20),
+    Kind("video", 20, operations=_FRAMES),
+    Kind("large", 3, sketch_steps=10),
+)
+_LARGE_SIDE = GRID * SIDE
 _BITS = (1 << 64) - 1
 
 _KERNELS = ("generate", "initial_latents", "time_bias", "features", "convolve", "update", "copy", "picture")
@@ -121,8 +131,8 @@ class DenoiseEngine:
         self._kernels = self._gpu.kernels(PTX.read_bytes() + b"\0", [f"denoise_{name}" for name in _KERNELS])
         self._layout = _Layout()
         self._pace_s = pace_s
-        self._slot_bytes = 2 * max(_FRAMES.values()) * _LATENT_BYTES
-        sizes = 4 * self._layout.floats, slots * self._slot_bytes
+        self._half_bytes = max(_FRAMES, GRID * GRID) * _LATENT_BYTES
+        sizes = 4 * self._layout.floats, slots * 2 * self._half_bytes
         if session is None:
             self._weights, self._latents = map(self._gpu.allocate, sizes)
         else:
@@ -131,15 +141,16 @@ class DenoiseEngine:
         self._biases = self._gpu.allocate(4 * self._layout.biases)
         self._features = self._gpu.allocate(4 * _FEATURE_CHANNELS * _PIXELS)
         self._hidden, self._inner = (self._gpu.allocate(4 * CHANNELS * _PIXELS) for _ in range(2))
+        self._tile = self._gpu.allocate(_LATENT_BYTES)
         self._prediction = self._gpu.allocate(_LATENT_BYTES)
-        self._picture = self._gpu.allocate(3 * _PIXELS)
+        self._picture = self._gpu.allocate(3 * GRID * GRID * _PIXELS)
         self._queued = self._ended = 0
 
     # --- server.Engine
 
     @property
     def kinds(self) -> Sequence[Kind]:
-        return [Kind(name, 20, operations=frames) for name, frames in _FRAMES.items()]
+        return _KINDS
 
     @property
     def stream(self) -> int:
@@ -148,23 +159,28 @@ class DenoiseEngine:
     def step(self, work: Work, slots: Sequence[Slot]) -> None:
         if work.slots:
             time.sleep(self._pace_s)
-        frames = list(_FRAMES.values())[work.kind]
         for index in work.slots:
-            for frame in range(frames):
-                self._denoise(index, frame, slots[index])
+            slot = slots[index]
+            reads = _KINDS[slot.shape].reads(slot)
+            before, after = self._half(index, reads), self._half(index, 1 - reads)
+            if slot.shape == _LARGE:
+                self._draw_large(slot, before, after)
+                continue
+            for frame in range(_FRAMES if slot.shape == _VIDEO else 1):
+                offset = frame * _LATENT_BYTES
+                self._denoise(slot.seed + frame, slot.done, slot.steps, before + offset, after + offset)
         self._queued = work.step + 1
 
     def picture(self, index: int, slot: Slot) -> Picture:
-        frames = []
-        for frame in range(list(_FRAMES.values())[slot.shape]):
-            latents = self._address(index, frame, slot.steps)
-            self._launch_each("picture", _PIXELS, _Pixels(latents, self._picture, _PIXELS))
-            frames.append(self._gpu.read(self._picture, 3 * _PIXELS))
-        return Picture(SIDE, SIDE, frames)
+        latents = self._half(index, _KINDS[slot.shape].reads(slot))
+        if slot.shape == _LARGE:
+            return Picture(_LARGE_SIDE, _LARGE_SIDE, [self._pixels(latents, GRID * GRID * _PIXELS)])
+        frames = range(_FRAMES if slot.shape == _VIDEO else 1)
+        return Picture(SIDE, SIDE, [self._pixels(latents + frame * _LATENT_BYTES, _PIXELS) for frame in frames])
 
     def first_kernel(self) -> None:
         """Writes what is nobody's."""
-        self._launch_each("initial_latents", _PIXELS, _InitialLatents(self._prediction, 0, _PIXELS))
+        self._noise(self._prediction, 0, _PIXELS)
         self._gpu.synchronize()
 
     def wait(self, step: int) -> None:
@@ -189,18 +205,60 @@ class DenoiseEngine:
             self._launch_each("generate", floats // 4, generate)
         self._gpu.synchronize()
 
-    def _denoise(self, index: int, frame: int, slot: Slot) -> None:
-        before, after = (self._address(index, frame, done) for done in (slot.done, slot.done + 1))
-        seed = slot.seed + frame
-        if slot.done == 0:
-            first = _InitialLatents(before, random_key(seed, _NOISE, 0), _PIXELS)
-            self._launch_each("initial_latents", _PIXELS, first)
+    def _denoise(self, seed: int, done: int, steps: int, before: int, after: int) -> None:
+        """A step of a small picture."""
+        if done == 0:
+            self._noise(before, random_key(seed, _NOISE, 0), _PIXELS)
         self._launch_each("copy", _PIXELS, _Copy(before, after, _PIXELS))
-        time_, from_picture, from_latents, noise = reverse_step(slot.done + 1, slot.steps)
-        self._predict(after, time_)
-        key = random_key(seed, _NOISE, slot.done + 1)
-        update = _Update(after, self._prediction, key, _PIXELS, from_picture, from_latents, noise)
-        self._launch_each("update", _PIXELS, update)
+        self._reverse(after, reverse_step(done + 1, steps), random_key(seed, _NOISE, done + 1))
+
+    def _draw_large(self, slot: Slot, before: int, after: int) -> None:
+        """A unit: what is refined is as noisy as half of the way through."""
+        plan = _KINDS[_LARGE].plan(slot.steps)
+        unit = plan.unit(slot.done)
+        # Units have keys of their own behind those of the sketch.
+        key = random_key(slot.seed, _NOISE, slot.done + 1)
+        if isinstance(unit, Sketch):
+            self._denoise(slot.seed, unit.step, plan.sketch_steps, before, after)
+        elif isinstance(unit, Enlarge):
+            self._enlarge(before, after, key)
+        else:
+            steps = 2 * plan.refine_steps
+            self._copy_tile(unit, before, self._tile, to_tile=True)
+            self._reverse(self._tile, reverse_step(plan.refine_steps + unit.step + 1, steps), key)
+            self._copy_tile(unit, after, self._tile, to_tile=False)
+
+    def _enlarge(self, before: int, after: int, key: int) -> None:
+        """Each latent becomes 4 x 4, and noise is mixed in over all of the canvas."""
+        count = GRID * GRID * _PIXELS
+        self._noise(after, key, count)
+        noise = array.array("f", self._gpu.read(after, 4 * _LATENT_CHANNELS * count))
+        sketch = array.array("f", self._gpu.read(before, _LATENT_BYTES))
+        power = _signal_power(0.5)
+        of_sketch, of_noise = math.sqrt(power), math.sqrt(1.0 - power)
+        for at in range(len(noise)):
+            pixel, channel = divmod(at, _LATENT_CHANNELS)
+            row, column = divmod(pixel, _LARGE_SIDE)
+            under = (row // GRID * SIDE + column // GRID) * _LATENT_CHANNELS + channel
+            noise[at] = of_sketch * sketch[under] + of_noise * noise[at]
+        self._gpu.write(after, noise.tobytes())
+
+    def _copy_tile(self, unit: Refine, canvas: int, tile: int, to_tile: bool) -> None:
+        bytes_each = 4 * _LATENT_CHANNELS
+        for row, column, tile_row, tile_column, height, width in rectangles(_LARGE_SIDE, unit.step, unit.tile):
+            on_canvas = canvas + (row * _LARGE_SIDE + column) * bytes_each, _LARGE_SIDE * bytes_each
+            in_tile = tile + (tile_row * SIDE + tile_column) * bytes_each, SIDE * bytes_each
+            source, target = (on_canvas, in_tile) if to_tile else (in_tile, on_canvas)
+            self._gpu.copy_rows(source, target, width * bytes_each, height)
+
+    def _noise(self, latents: int, key: int, pixels: int) -> None:
+        self._launch_each("initial_latents", pixels, _InitialLatents(latents, key, pixels))
+
+    def _reverse(self, latents: int, parts: tuple[float, float, float, float], key: int) -> None:
+        """A reverse step of the diffusion, in place."""
+        time_, *weights = parts
+        self._predict(latents, time_)
+        self._launch_each("update", _PIXELS, _Update(latents, self._prediction, key, _PIXELS, *weights))
 
     def _predict(self, latents: int, time_: float) -> None:
         layout = self._layout
@@ -227,6 +285,10 @@ class DenoiseEngine:
         blocks = -(-count // _THREADS), rows
         self._gpu.launch(self._kernels[f"denoise_{name}"], blocks, _THREADS, arguments)
 
-    def _address(self, index: int, frame: int, done: int) -> int:
-        """Of the latents that so many steps have left."""
-        return self._latents + index * self._slot_bytes + (2 * frame + done % 2) * _LATENT_BYTES
+    def _half(self, index: int, which: int) -> int:
+        """One of the two latents of a slot."""
+        return self._latents + (2 * index + which) * self._half_bytes
+
+    def _pixels(self, latents: int, count: int) -> bytes:
+        self._launch_each("picture", count, _Pixels(latents, self._picture, count))
+        return self._gpu.read(self._picture, 3 * count)

@@ -21,6 +21,7 @@ from torch_diffusion import asked, page, schedule
 from torch_diffusion.asked import Look, Wanted
 from torch_diffusion.forward import Forward, Slot
 from torch_diffusion.picture import Picture
+from torch_diffusion.tiles import TILES, Plan
 
 # Steps that may be under way on the GPU while the host prepares the next: who is held has left the GPU within one.
 STEPS_AHEAD = 1
@@ -32,13 +33,27 @@ _IDLE_S = 0.2
 @dataclasses.dataclass(frozen=True)
 class Kind:
     """Of what can be asked for. `batch`: how many one step computes; `patience`: a deadline that nobody names is so many
-    times what it takes alone. `operations`: of a step, in any unit that all kinds of a server share."""
+    times what it takes alone. `operations`: of a step, in any unit that all kinds of a server share. `sketch_steps`, where
+    there are any: it is drawn in tiles, and `steps` are those that refine; each of a plan's units is a step of the server."""
 
     name: str
     steps: int
     batch: int = 1
     patience: float = 2.0
     operations: float = 1.0
+    sketch_steps: int = 0
+
+    def units(self, steps: int) -> int:
+        """How many steps of the server it takes."""
+        return Plan(self.sketch_steps, steps).units if self.sketch_steps else steps
+
+    def plan(self, units: int) -> Plan:
+        """Of a kind in tiles."""
+        return Plan(self.sketch_steps, (units - self.sketch_steps - 1) // TILES)
+
+    def reads(self, slot: Slot) -> int:
+        """Which of its two latents the next step of a slot begins with, or has its picture; it writes to the other."""
+        return self.plan(slot.steps).reads(slot.done) if self.sketch_steps else slot.done % 2
 
 
 @dataclasses.dataclass(frozen=True)
@@ -271,7 +286,7 @@ class Server:
     def _admit(self, connection: int, wanted: Wanted) -> None:
         shape = self._names.index(wanted.shape)
         kind = self._kinds[shape]
-        steps = wanted.steps or kind.steps
+        steps = kind.units(wanted.steps or kind.steps)
         now = now_ns()
         given_s = kind.patience * steps * self._costs.step_s(kind.name, 1)
         if wanted.deadline_ms is not None:

@@ -55,7 +55,7 @@ class Plan:
         return Refine(*divmod(number - self.sketch_steps - 1, TILES))
 
     def reads(self, number: int) -> int:
-        """The canvas, 0 or 1, that the unit begins with; it writes to the other."""
+        """The canvas, 0 or 1, that the unit begins with; it writes to the other. Behind the last unit: where the picture is."""
         unit = self.unit(number)
         phase = number if not isinstance(unit, Refine) else self.sketch_steps + 1 + unit.step
         return phase % 2

@@ -12,29 +12,71 @@ from collections.abc import Callable, Sequence
 from torch_diffusion.forward import Slot
 from torch_diffusion.picture import Picture
 from torch_diffusion.server import STEPS_AHEAD, Kind, Work
+from torch_diffusion.tiles import TILES, Refine
 
-KINDS = [Kind("small", 4, batch=2), Kind("video", 6)]
+KINDS = [Kind("small", 4, batch=2), Kind("video", 6), Kind("large", 1, sketch_steps=3)]
+LARGE = 2
 
 
 def digest(*parts: object) -> bytes:
     return hashlib.sha256(repr(parts).encode()).digest()
 
 
-def picture_of(seed: int, shape: int, steps: int) -> Picture:
-    latents = digest(seed)
-    for step in range(1, steps + 1):
-        latents = digest(latents, seed, shape, step)
-    return Picture(2, 5, [latents[:30]])
+# Of a slot, which of its two latents, and which tile of that; small ones have one.
+Place = tuple[int, int, int]
+Latents = dict[Place, bytes]
+
+
+def places(index: int, which: int, slot: Slot) -> list[Place]:
+    return [(index, which, tile) for tile in range(TILES if slot.shape == LARGE else 1)]
+
+
+def writes(index: int, slot: Slot) -> list[Place]:
+    """What the next step of a slot writes."""
+    reads = KINDS[slot.shape].reads(slot)
+    first = places(index, reads, slot) if slot.done == 0 else []
+    if slot.shape == LARGE:
+        unit = KINDS[LARGE].plan(slot.steps).unit(slot.done)
+        if isinstance(unit, Refine):
+            return [(index, 1 - reads, unit.tile)]
+    return first + places(index, 1 - reads, slot)
+
+
+def denoise(latents: Latents, index: int, slot: Slot) -> None:
+    """The next step of a slot: what it writes follows from all that it reads."""
+    reads = KINDS[slot.shape].reads(slot)
+    if slot.done == 0:
+        latents.update((place, digest(slot.seed, place[2])) for place in places(index, reads, slot))
+    before = [latents[place] for place in places(index, reads, slot)]
+    for place in writes(index, slot):
+        if place[1] != reads:
+            latents[place] = digest(before, slot.seed, slot.shape, slot.done, place[2])
+
+
+def shown(latents: Latents, index: int, slot: Slot) -> Picture:
+    whole = [latents[place] for place in places(index, KINDS[slot.shape].reads(slot), slot)]
+    return Picture(2, 5, [digest(whole)[:30]])
+
+
+def picture_of(seed: int, shape: int, units: int) -> Picture:
+    latents: Latents = {}
+    slot = Slot(1, 1, seed, shape=shape, steps=units)
+    for slot.done in range(units):
+        denoise(latents, 0, slot)
+    slot.done = units
+    return shown(latents, 0, slot)
 
 
 @dataclasses.dataclass
 class Vault:
     """What outlives a process: latents, the state of the last commit, and the step after it. `committed` too is what a GPU
-    counts, in the order of its stream."""
+    counts, in the order of its stream. Of units there are counts: what was computed, and what is committed."""
 
-    latents: dict[tuple[int, int], bytes] = dataclasses.field(default_factory=dict)
+    latents: Latents = dataclasses.field(default_factory=dict)
     state: bytes = b""
     committed: int = 0
+    units_computed: int = 0
+    units_committed: int = 0
 
 
 class FakeGpu:
@@ -46,9 +88,9 @@ class FakeGpu:
     def __init__(self, vault: Vault, chance: random.Random) -> None:
         self._vault = vault
         self._chance = chance
-        self._queue: list[tuple[Callable[[], None], list[tuple[int, int]]]] = []
+        self._queue: list[tuple[Callable[[], None], list[Place]]] = []
         self._step_ends: dict[int, int] = {}
-        self._done = self._queued = 0
+        self._done = self._queued = self._uncommitted_units = 0
         self._state = bytearray(vault.state)
         self.held = False
         self.wanted: list[tuple[int, float | None]] = []
@@ -56,8 +98,8 @@ class FakeGpu:
 
     # --- what is queued
 
-    def _add(self, what: Callable[[], None], writes: list[tuple[int, int]]) -> None:
-        self._queue.append((what, writes))
+    def _add(self, what: Callable[[], None], targets: list[Place]) -> None:
+        self._queue.append((what, targets))
         self._queued += 1
 
     def _run(self, count: int) -> None:
@@ -85,21 +127,17 @@ class FakeGpu:
         self.batches.append(len(work.slots))
         for index in work.slots:
             slot = dataclasses.replace(slots[index])
-            self._add(lambda index=index, slot=slot: self._denoise(index, slot), [(index, (slot.done + 1) % 2)])
-            if slot.done == 0:
-                self._queue[-1][1].append((index, 0))
+            self._add(lambda index=index, slot=slot: self._denoise(index, slot), writes(index, slot))
         self._step_ends[work.step] = self._queued
+        self._uncommitted_units = len(work.slots)
 
     def _denoise(self, index: int, slot: Slot) -> None:
-        latents = self._vault.latents
-        if slot.done == 0:
-            latents[index, 0] = digest(slot.seed)
-        before = latents[index, slot.done % 2]
-        latents[index, (slot.done + 1) % 2] = digest(before, slot.seed, slot.shape, slot.done + 1)
+        denoise(self._vault.latents, index, slot)
+        self._vault.units_computed += 1
 
     def picture(self, index: int, slot: Slot) -> Picture:
         self._run(len(self._queue))
-        return Picture(2, 5, [self._vault.latents[index, slot.steps % 2][:30]])
+        return shown(self._vault.latents, index, slot)
 
     def first_kernel(self) -> None: ...
 
@@ -123,10 +161,11 @@ class FakeGpu:
         self._commit(step)
 
     def _commit(self, step: int) -> None:
-        state = bytes(self._state)
+        state, units = bytes(self._state), self._uncommitted_units
 
         def take_effect() -> None:
             self._vault.state, self._vault.committed = state, step + 1
+            self._vault.units_committed += units
 
         self._add(take_effect, [])
 

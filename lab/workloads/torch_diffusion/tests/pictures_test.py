@@ -122,7 +122,11 @@ class PicturesTest(SoftGpuTest):
 
 class AnyEnd(PicturesTest):
     def test_a_neighbour_faults_in_the_middle(self) -> None:
-        wanted: list[dict[str, object]] = [{"seed": SEED}, {"seed": 2, "shape": "video"}, {"seed": 3, "steps": 5}]
+        wanted: list[dict[str, object]] = [
+            {"seed": SEED},
+            {"seed": 2, "shape": "video"},
+            {"seed": 3, "shape": "large", "steps": 2},
+        ]
         self.serve("--pair")
         first = self.until_protected()
         clients = [Client(self.address, each) for each in wanted]
@@ -130,6 +134,7 @@ class AnyEnd(PicturesTest):
         self.inject()
         self.until_protected(first)
         self.assertEqual([client.all_lines() for client in clients], self.without_a_fault(wanted))
+        self.assertEqual(len(clients[2].lines), 2 + 10 + 1 + 2 * 16)
         self.assertEqual(self.picture(clients[0]), self.drawn_by_denoise(20))
 
     def test_the_active_is_killed_wherever_it_is(self) -> None:
@@ -141,7 +146,7 @@ class AnyEnd(PicturesTest):
         wanted: list[dict[str, object]] = []
         clients: list[Client] = []
         for _ in range(2):
-            new = [{"seed": chance.randrange(99), "shape": chance.choice(["picture", "video"])} for _ in range(3)]
+            new = [{"seed": chance.randrange(99), "shape": chance.choice(["picture", "video", "large"])} for _ in range(3)]
             wanted += new
             clients += [Client(self.address, each) for each in new]
             lines = chance.randrange(1, 15)

@@ -104,7 +104,7 @@ class Life:
 
 def expected(number: int, wanted: Wanted) -> bytes:
     shape = [kind.name for kind in KINDS].index(wanted.shape)
-    steps = wanted.steps or KINDS[shape].steps
+    steps = KINDS[shape].units(wanted.steps or KINDS[shape].steps)
     slot = Slot(number, 1, wanted.seed, shape=shape, steps=steps)
     return asked.answer(slot, wanted.shape, steps, picture_of(wanted.seed, shape, steps).png())
 
@@ -120,7 +120,7 @@ class AnyCrash(unittest.TestCase):
         chance = random.Random(seed)
         answered = crashes = 0
         for _ in range(150):
-            life = Life(chance)
+            life, before = Life(chance), crashes
             for _ in range(chance.randint(20, 80)):
                 if chance.random() < 0.25:
                     steps = chance.choice([None, 1, 2, 5])
@@ -147,6 +147,8 @@ class AnyCrash(unittest.TestCase):
                 elif received:
                     self.assertIn(b"503 Service Unavailable", received)
             self.assertEqual(len(numbers), len(set(numbers)))
+            # A step has two pictures at most, and a tile is one of its own: that much is computed again.
+            self.assertLessEqual(life.vault.units_computed - life.vault.units_committed, 2 * (crashes - before + 1))
         self.assertGreater(answered, 500)
         self.assertGreater(crashes, 200)
 
@@ -234,6 +236,18 @@ class Loop(unittest.TestCase):
         self.life.until_all_have_ended()
         self.assertIn(b"404 Not Found", self.life.show(Look(1))[0])
         self.assertEqual(self.life.show(Look(6))[1], picture_of(8, 0, 4).png())
+
+    def test_a_fault_costs_one_tile(self) -> None:
+        self.life.clients.ask(Wanted(5, "large"))
+        crashes = 0
+        while 1 not in self.life.clients.complete:
+            self.life.turn()
+            self.life.crash()
+            crashes += 1
+        self.assertEqual(self.life.clients.received[1], expected(1, Wanted(5, "large")))
+        self.assertEqual(self.life.vault.units_committed, 3 + 1 + 16)
+        self.assertGreaterEqual(crashes, 16)
+        self.assertLessEqual(self.life.vault.units_computed - 20, crashes)
 
     def test_the_page_shows_who_waits(self) -> None:
         self.life.clients.ask(Wanted(77, "video"))

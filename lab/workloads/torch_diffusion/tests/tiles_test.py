@@ -4,6 +4,8 @@
 import unittest
 
 from torch_diffusion import tiles
+from torch_diffusion.forward import Slot
+from torch_diffusion.server import Kind
 from torch_diffusion.tiles import Enlarge, Plan, Refine, Sketch
 
 SIDE = 32
@@ -75,6 +77,15 @@ class Order(unittest.TestCase):
                 else:
                     self.assertEqual(plan.reads(number), plan.reads(number - 1))
                 written[1 - reads] = number
+
+    def test_a_request_begins_where_its_plan_says(self) -> None:
+        kind = Kind("large", 3, sketch_steps=2)
+        units = kind.units(3)
+        self.assertEqual(units, 2 + 1 + 48)
+        self.assertEqual(kind.plan(units), Plan(2, 3))
+        reads = [kind.reads(Slot(1, steps=units, done=done)) for done in range(units + 1)]
+        self.assertEqual(reads, [0, 1, 0] + [1] * 16 + [0] * 16 + [1] * 16 + [0])
+        self.assertEqual([Kind("small", 3).reads(Slot(1, steps=3, done=done)) for done in range(4)], [0, 1, 0, 1])
 
 
 if __name__ == "__main__":
