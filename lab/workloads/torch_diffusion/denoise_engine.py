@@ -10,7 +10,6 @@ import ctypes
 import math
 import pathlib
 import struct
-import time
 from collections.abc import Sequence
 
 import firebreak
@@ -126,11 +125,10 @@ class _Layout:
 class DenoiseEngine:
     """server.Engine. Without a session all memory is the process's own."""
 
-    def __init__(self, slots: int, session: firebreak.Session | None, pace_s: float = 0.0) -> None:
+    def __init__(self, slots: int, session: firebreak.Session | None) -> None:
         self._gpu = Gpu()
         self._kernels = self._gpu.kernels(PTX.read_bytes() + b"\0", [f"denoise_{name}" for name in _KERNELS])
         self._layout = _Layout()
-        self._pace_s = pace_s
         self._half_bytes = max(_FRAMES, GRID * GRID) * _LATENT_BYTES
         sizes = 4 * self._layout.floats, slots * 2 * self._half_bytes
         if session is None:
@@ -157,8 +155,6 @@ class DenoiseEngine:
         return self._gpu.stream
 
     def step(self, work: Work, slots: Sequence[Slot]) -> None:
-        if work.slots:
-            time.sleep(self._pace_s)
         for index in work.slots:
             slot = slots[index]
             reads = _KINDS[slot.shape].reads(slot)

@@ -37,7 +37,7 @@ class Made:
 
 def make(options: argparse.Namespace, session: firebreak.Session | None) -> Made:
     if options.engine == "denoise":
-        denoise = DenoiseEngine(options.slots, session, options.pace_ms / 1000)
+        denoise = DenoiseEngine(options.slots, session)
         return Made(denoise, lambda: denoise.write_weights(options.seed))
     from torch_diffusion.torch_engine import TorchEngine
 
@@ -57,7 +57,7 @@ def make(options: argparse.Namespace, session: firebreak.Session | None) -> Made
 
 
 def options_of(options: argparse.Namespace) -> Options:
-    return Options(policy=options.policy, patience_s=options.patience_s)
+    return Options(policy=options.policy, patience_s=options.patience_s, pace_s=options.pace_ms / 1000)
 
 
 def run_tenant(options: argparse.Namespace) -> None:

@@ -129,6 +129,8 @@ class Options:
     policy: str = "program"
     patience_s: float = 30.0
     first_guess_s: float = 0.05
+    # Of each step, so that people can watch.
+    pace_s: float = 0.0
     title: str = "pictures"
 
 
@@ -219,6 +221,8 @@ class Server:
         self.before_step(step)
         unit = None if self._is_new else self._choose(requests, began)
         self._is_new = False
+        if unit is not None:
+            time.sleep(self._options.pace_s)
         self._queue(step, unit)
         self._commits.commit_changes(step, self._forward.take_changes(), self._engine.stream)
         self._next_step += 1
