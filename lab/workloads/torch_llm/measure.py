@@ -14,12 +14,10 @@ In the first two the clients' connections break and the cache is lost: clients a
 from __future__ import annotations
 
 import argparse
-import importlib.metadata
 import json
 import os
 import pathlib
 import queue
-import re
 import shlex
 import signal
 import socket
@@ -31,6 +29,7 @@ import threading
 import time
 from typing import IO, Any
 
+from serving.machine import machine, of_gpu
 from torch_llm.client import StreamClient
 
 MODES = ("cold", "asleep", "reattach", "standby", "small")
@@ -162,28 +161,8 @@ class Bench:
         self._started.clear()
 
 
-def of_gpu(field: str) -> str:
-    """Of the first one; empty where nobody says it."""
-    told = subprocess.run(
-        ["nvidia-smi", f"--query-gpu={field}", "--format=csv,noheader,nounits"],
-        capture_output=True, text=True, check=False,
-    )
-    return told.stdout.splitlines()[0].strip() if told.returncode == 0 and told.stdout else ""
-
-
 def gpu_mib() -> int:
     return int(of_gpu("memory.used") or 0)
-
-
-def machine(programs: str) -> dict[str, str]:
-    """Where and with what this ran."""
-    version = subprocess.run([f"{programs}/firebreak", "--version"], capture_output=True, text=True, check=True).stdout
-    commit = re.search("[0-9a-f]{12}(-dirty)?", version)
-    return {
-        "gpu": of_gpu("name"), "driver": of_gpu("driver_version"), "linux": os.uname().release,
-        "torch": importlib.metadata.version("torch"), "commit": commit.group() if commit else "",
-        "date": time.strftime("%Y-%m-%d", time.gmtime()),
-    }
 
 
 def tokens_per_second(clients: list[StreamClient]) -> float:
