@@ -29,6 +29,9 @@ Row row_of(const abi::Message& request) {
                         [](const abi::StandDown&) { return Row{Need::Member}; },
                         [](const abi::Publish&) { return Row{Need::Member}; },
                         [](const abi::GiveAllocation&) { return Row{Need::Member}; },
+                        [](const abi::Share&) { return Row{Need::Member}; },
+                        // Its handler looks whose the other tenant is.
+                        [](const abi::GiveShared&) { return Row{Need::Member}; },
                         [](const abi::Listen&) { return Row{Need::Member}; },
                         [](const abi::GiveListener&) { return Row{Need::Member}; },
                         [](const abi::NextConnection&) { return Row{Need::Member}; },

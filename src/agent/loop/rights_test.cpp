@@ -24,6 +24,8 @@ std::vector<std::pair<abi::Message, Need>> all_requests() {
           {abi::StandDown{}, Need::Member},
           {abi::Publish{}, Need::Member},
           {abi::GiveAllocation{}, Need::Member},
+          {abi::Share{}, Need::Member},
+          {abi::GiveShared{}, Need::Member},
           {abi::Listen{}, Need::Member},
           {abi::GiveListener{}, Need::Member},
           {abi::NextConnection{}, Need::Member},
@@ -79,7 +81,7 @@ TEST(Rights, OfATenantsConnectionAreItsUsers) {
 
 /// A message that is new has no row yet: it is here, or the agent's alone to send.
 TEST(Rights, AreSaidOfEachMessageThatAgentsAreSent) {
-  constexpr std::size_t from_the_agent = 10;  // Joined and what follows it in abi::Message
+  constexpr std::size_t from_the_agent = 11;  // Joined and what follows it in abi::Message
   EXPECT_EQ(all_requests().size() + from_the_agent, std::variant_size_v<abi::Message>);
 }
 

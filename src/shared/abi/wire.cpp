@@ -153,6 +153,35 @@ struct Form<Publish> : AllocationForm<Publish> {
 template <>
 struct Form<Allocation> : AllocationForm<Allocation> {
   static constexpr const char* name = "allocation";
+  static void write(json& out, const Allocation& m) {
+    AllocationForm<Allocation>::write(out, m);
+    if (m.is_shared) out["is_shared"] = true;
+  }
+  static void read(const json& in, Allocation& m) {
+    AllocationForm<Allocation>::read(in, m);
+    m.is_shared = in.value("is_shared", false);  // agents before 0.8 share nothing
+  }
+};
+template <>
+struct Form<Share> {
+  static constexpr const char* name = "share";
+  static void write(json& out, const Share& m) { out["again"] = m.again; }
+  static void read(const json& in, Share& m) { in.at("again").get_to(m.again); }
+};
+template <>
+struct Form<GiveShared> {
+  static constexpr const char* name = "give_shared";
+  static void write(json& out, const GiveShared& m) { out.update({{"owner", m.owner}, {"name", m.name}}); }
+  static void read(const json& in, GiveShared& m) {
+    in.at("owner").get_to(m.owner);
+    in.at("name").get_to(m.name);
+  }
+};
+template <>
+struct Form<Shared> {
+  static constexpr const char* name = "shared";
+  static void write(json& out, const Shared& m) { out["owner"] = m.owner; }
+  static void read(const json& in, Shared& m) { in.at("owner").get_to(m.owner); }
 };
 template <>
 struct Form<GiveAllocation> {
@@ -314,10 +343,11 @@ template <>
 struct Form<EndTenant> {
   static constexpr const char* name = "end_tenant";
   static void write(json& out, const EndTenant& m) {
-    out.update({{"tenant", m.tenant}, {"grace_ms", m.grace_ms}});
+    out.update({{"tenant", m.tenant}, {"grace_ms", m.grace_ms}, {"force", m.force}});
   }
   static void read(const json& in, EndTenant& m) {
     in.at("tenant").get_to(m.tenant);
+    m.force = in.value("force", false);  // programs before 0.8 know of no shared memory
     read_number(in, "grace_ms", m.grace_ms);
   }
 };
@@ -347,12 +377,16 @@ struct Form<Joined> {
                 {"arena_base", m.arena_base},
                 {"allocations", m.allocations},
                 {"agent_returns_ms", m.agent_returns_ms},
-                {"member", m.member}});
+                {"member", m.member},
+                {"shared_base", m.shared_base},
+                {"shared_bytes", m.shared_bytes}});
   }
   static void read(const json& in, Joined& m) {
     read_number(in, "allocations", m.allocations);
     read_number(in, "agent_returns_ms", m.agent_returns_ms);
     read_number(in, "member", m.member);
+    read_number_if(in, "shared_base", m.shared_base);
+    read_number_if(in, "shared_bytes", m.shared_bytes);
     read_number(in, "epoch", m.epoch);
     read_number(in, "arena_base", m.arena_base);
   }
@@ -399,12 +433,14 @@ template <>
 struct Form<Refused> {
   static constexpr const char* name = "refused";
   static void write(json& out, const Refused& m) {
-    out.update({{"reason", m.reason}, {"used_up", m.used_up}, {"not_yet", m.not_yet}});
+    out.update(
+        {{"reason", m.reason}, {"used_up", m.used_up}, {"not_yet", m.not_yet}, {"invalid", m.invalid}});
   }
   static void read(const json& in, Refused& m) {
     in.at("reason").get_to(m.reason);
     in.at("used_up").get_to(m.used_up);
     m.not_yet = in.value("not_yet", false);  // an agent before it said so of nothing
+    m.invalid = in.value("invalid", false);
   }
 };
 
@@ -527,14 +563,24 @@ Result<Role> role_from(std::string_view text) {
   return fail(ErrorCode::InvalidArgument, "a role is 'active' or 'standby', not '" + std::string(text) + "'");
 }
 
-const char* to_string(Memory memory) { return memory == Memory::State ? "state" : "weights"; }
+const char* to_string(Memory memory) {
+  switch (memory) {
+    case Memory::Weights:
+      return "weights";
+    case Memory::Shared:
+      return "shared";
+    case Memory::State:
+      break;
+  }
+  return "state";
+}
 
 Result<Memory> memory_from(std::string_view text) {
-  for (const auto memory : {Memory::State, Memory::Weights}) {
+  for (const auto memory : {Memory::State, Memory::Weights, Memory::Shared}) {
     if (text == to_string(memory)) return memory;
   }
   return fail(ErrorCode::InvalidArgument,
-              "memory is for 'state' or 'weights', not '" + std::string(text) + "'");
+              "memory is for 'state', 'weights' or 'shared', not '" + std::string(text) + "'");
 }
 
 const char* to_string(StrayPolicy policy) {

@@ -30,6 +30,7 @@ enum class Role { Active, Standby };
 enum class Memory {
   State,    ///< writable for every process of the tenant
   Weights,  ///< writable for its maker; read-only for the tenant's other processes
+  Shared,   ///< the same, and once its maker has shared it read-only for other tenants of its user
 };
 
 /// The consequence for a guarded tenant that strays. The operator decides on it, never the tenant.
@@ -65,16 +66,28 @@ struct Rejoin {
 struct StandDown {
   std::uint32_t word = 0;  ///< the number of a HandOverWord on the shared page; 0: there is none
 };
-/// An allocation of the active; its exported descriptor is attached. Answered by Done or Refused.
+/// An allocation of the active; its exported descriptor is attached. Answered by Done, by Allocation where it
+/// is shared, whose address the agent says, or Refused.
 struct Publish {
   std::string name;
-  std::uint64_t address = 0;
+  std::uint64_t address = 0;  ///< 0 where it is shared
   std::uint64_t size_bytes = 0;
   Memory memory = Memory::State;
 };
 /// The tenant's allocation of that name. Answered by Allocation with its descriptor attached, by Done where
 /// the tenant has none of that name (a standby is told when it has), or Refused.
 struct GiveAllocation {
+  std::string name;
+};
+/// All shared memory of the active's tenant is written: from now on others may have it. Answered by Done or
+/// Refused.
+struct Share {
+  bool again = false;  ///< an earlier one was not answered: it may have been shared already
+};
+/// The memory of that name that a tenant shares. Answered by Allocation with its descriptor attached, by Done
+/// where it is not there, or not shared yet (who asked is told Shared when it is), or Refused.
+struct GiveShared {
+  std::string owner;
   std::string name;
 };
 /// A TCP socket of the active's that listens, attached: clients that come there are kept for the tenant.
@@ -152,6 +165,7 @@ struct EndProcess {
 struct EndTenant {
   std::string tenant;
   std::uint32_t grace_ms = 0;  ///< time between SIGTERM and SIGKILL
+  bool force = false;          ///< also where others have memory that it shares
 };
 /// Whole lines that an adopted process wrote to its standard error: those that name a fault. Not answered.
 struct Output {
@@ -208,6 +222,10 @@ struct Joined {
   /// How long to wait for the next agent where this one is gone; 0: none will know the tenant.
   std::uint32_t agent_returns_ms = 0;
   std::uint32_t member = 0;  ///< number by which the shared page names this process when it is promoted
+  /// The addresses of shared memory, the same in every process of every tenant; 0: agents before 0.8 have
+  /// none.
+  std::uint64_t shared_base = 0;
+  std::uint64_t shared_bytes = 0;
 };
 /// The answer to GiveAllocation, with the descriptor attached. Unasked, to the standby for each allocation
 /// that its tenant gets, without it: who needs it asks for it, so that nobody is sent more than it takes.
@@ -217,6 +235,11 @@ struct Allocation {
   std::uint64_t address = 0;
   std::uint64_t size_bytes = 0;
   Memory memory = Memory::State;
+  bool is_shared = false;  ///< others may have it by now: it is read-only
+};
+/// Unasked, to who asked for that tenant's shared memory before it was shared.
+struct Shared {
+  std::string owner;
 };
 /// Its descriptor is attached.
 struct ClientConnection {
@@ -239,6 +262,7 @@ struct Refused {
   std::string reason;
   bool used_up = false;  ///< a quota or another limit is reached
   bool not_yet = false;  ///< the same may be asked for again in a moment
+  bool invalid = false;  ///< the same will never be done
 };
 /// How each process of a tenant ended, in one line for a person.
 struct Ended {
@@ -278,11 +302,11 @@ struct Event {
 };
 
 using Message =
-    std::variant<Join, Rejoin, StandDown, Publish, GiveAllocation, Listen, GiveListener, NextConnection,
-                 ReleaseConnection, Ready, Resumed, Finish, TurnWanted, Injected, GiveCoreDumpPipe,
-                 CoreDumpMode, Inject, Place, Adopt, EndProcess, EndTenant, Output, StatusRequest, Subscribe,
-                 HandOver, Rest, Shutdown, GpuRecovered, Joined, Allocation, ClientConnection, CoreDumpPipe,
-                 Placed, Done, Refused, Ended, StatusDocument, Event>;
+    std::variant<Join, Rejoin, StandDown, Publish, GiveAllocation, Share, GiveShared, Listen, GiveListener,
+                 NextConnection, ReleaseConnection, Ready, Resumed, Finish, TurnWanted, Injected,
+                 GiveCoreDumpPipe, CoreDumpMode, Inject, Place, Adopt, EndProcess, EndTenant, Output,
+                 StatusRequest, Subscribe, HandOver, Rest, Shutdown, GpuRecovered, Joined, Allocation, Shared,
+                 ClientConnection, CoreDumpPipe, Placed, Done, Refused, Ended, StatusDocument, Event>;
 
 /// A message as it travels.
 struct Letter {
@@ -301,7 +325,7 @@ std::uint64_t number_in(std::string_view text);
 /// "active" or "standby".
 const char* to_string(Role role);
 Result<Role> role_from(std::string_view text);
-/// "state" or "weights".
+/// "state", "weights" or "shared".
 const char* to_string(Memory memory);
 Result<Memory> memory_from(std::string_view text);
 /// "default", "end" or "report".

@@ -22,6 +22,25 @@ TEST(Wire, EveryFieldOfAnAllocationSurvives) {
   EXPECT_EQ(got.name, "latents");
   EXPECT_EQ(got.address, 0x500000200000u);
   EXPECT_EQ(got.size_bytes, 4u << 20);
+  EXPECT_FALSE(got.is_shared);
+}
+
+TEST(Wire, EveryFieldOfSharedMemorySurvives) {
+  const Allocation got = round_trip(Allocation{"backbone", 0x540000200000u, 2u << 20, Memory::Shared, true});
+  EXPECT_EQ(got.memory, Memory::Shared);
+  EXPECT_TRUE(got.is_shared);
+  EXPECT_TRUE(round_trip(Share{true}).again);
+  const GiveShared asked = round_trip(GiveShared{"maker", "backbone"});
+  EXPECT_EQ(asked.owner, "maker");
+  EXPECT_EQ(asked.name, "backbone");
+  EXPECT_EQ(round_trip(Shared{"maker"}).owner, "maker");
+  const Joined joined = round_trip(Joined{1, 2, 3, 4, 5, 0x540000000000u, 7});
+  EXPECT_EQ(joined.shared_base, 0x540000000000u);
+  EXPECT_EQ(joined.shared_bytes, 7u);
+  const auto older =
+      decode(R"({"type":"joined","epoch":1,"arena_base":2,"allocations":3,"agent_returns_ms":4,"member":5})");
+  ASSERT_TRUE(older);
+  EXPECT_EQ(std::get<Joined>(*older).shared_base, 0u) << "an agent before 0.8 has none";
 }
 
 TEST(Wire, EveryFieldOfAnEventSurvives) {
@@ -98,9 +117,13 @@ TEST(Wire, EveryFieldOfAnEndSurvives) {
   const EndProcess process = round_trip(EndProcess{"rogue", 99});
   EXPECT_EQ(process.tenant, "rogue");
   EXPECT_EQ(process.pid, 99);
-  const EndTenant tenant = round_trip(EndTenant{"rogue", 250});
+  const EndTenant tenant = round_trip(EndTenant{"rogue", 250, true});
   EXPECT_EQ(tenant.tenant, "rogue");
   EXPECT_EQ(tenant.grace_ms, 250u);
+  EXPECT_TRUE(tenant.force);
+  const auto of_older = decode(R"({"type":"end_tenant","tenant":"rogue","grace_ms":250})");
+  ASSERT_TRUE(of_older);
+  EXPECT_FALSE(std::get<EndTenant>(*of_older).force);
   const Shutdown all = round_trip(Shutdown{true, 250});
   EXPECT_TRUE(all.force);
   EXPECT_EQ(all.grace_ms, 250u);
@@ -142,6 +165,8 @@ TEST(Wire, WhatARefusalMeansSurvives) {
   const Refused got = round_trip(Refused{"a is draining", false, true});
   EXPECT_FALSE(got.used_up);
   EXPECT_TRUE(got.not_yet);
+  EXPECT_FALSE(got.invalid);
+  EXPECT_TRUE(round_trip(Refused{"it is shared", false, false, true}).invalid);
   const auto older = decode(R"({"type":"refused","reason":"no","used_up":true})");
   ASSERT_TRUE(older);
   EXPECT_FALSE(std::get<Refused>(*older).not_yet) << "an agent before 0.8 says nothing of it";

@@ -20,6 +20,9 @@ constexpr const char* agent_is_older =
     "the firebreak agent is older than this program, and its answers cannot be told apart (start one of this "
     "version)";
 
+/// No allocation is called so.
+std::string news_of(const std::string& owner) { return owner + "/"; }
+
 std::string_view text_of(const os::Message& message) {
   return {reinterpret_cast<const char*>(message.bytes.data()), message.bytes.size()};
 }
@@ -248,13 +251,19 @@ bool AgentLink::is_news(const abi::Message& message) {
   } else if (const auto* event = std::get_if<abi::Event>(&message)) {
     pass_on(*event);
   } else if (const auto* allocation = std::get_if<abi::Allocation>(&message)) {
-    const std::lock_guard lock(mutex_);
-    announced_.insert(allocation->name);
-    changed_.notify_all();
+    announce(allocation->name);
+  } else if (const auto* shared = std::get_if<abi::Shared>(&message)) {
+    announce(news_of(shared->owner));
   } else {
     return false;
   }
   return true;
+}
+
+void AgentLink::announce(const std::string& what) {
+  const std::lock_guard lock(mutex_);
+  announced_.insert(what);
+  changed_.notify_all();
 }
 
 /// Answers that nobody waits for any more are dropped, with their descriptors.
@@ -341,27 +350,41 @@ Result<std::string> AgentLink::status(Milliseconds timeout) {
 
 Result<AgentLink::SharedAllocation> AgentLink::take_allocation(const std::string& name,
                                                                Milliseconds timeout) {
+  auto taken = take(abi::GiveAllocation{name}, name, timeout);
+  if (taken || taken.error().code != ErrorCode::NotFound) return taken;
+  return fail(ErrorCode::NotFound, "the tenant has no allocation '" + name + "'");
+}
+
+Result<AgentLink::SharedAllocation> AgentLink::take_shared(const std::string& owner, const std::string& name,
+                                                           Milliseconds timeout) {
+  auto taken = take(abi::GiveShared{owner, name}, news_of(owner), timeout);
+  if (taken || taken.error().code != ErrorCode::NotFound) return taken;
+  return fail(ErrorCode::NotFound, "no tenant '" + owner + "' shares its memory");
+}
+
+Result<AgentLink::SharedAllocation> AgentLink::take(const abi::Message& question, const std::string& news,
+                                                    Milliseconds timeout) {
   const auto deadline = std::chrono::steady_clock::now() + timeout;
   for (;;) {
     std::unique_lock lock(mutex_);
-    announced_.erase(name);
+    announced_.erase(news);
     const std::uint64_t asked = agents_;
     lock.unlock();
-    auto answer = ask(abi::GiveAllocation{name});
+    auto answer = ask(question);
     const bool is_for_ever = timeout < Milliseconds(0);
     if (!answer && answer.error().code == ErrorCode::Timeout && is_for_ever) continue;
     if (!answer) return propagate(answer);
     if (const auto* given = std::get_if<abi::Allocation>(&answer->message)) {
       if (answer->descriptors.size() != 1) return fail(ErrorCode::Protocol, "the agent sent no memory");
-      return SharedAllocation{given->address, given->size_bytes, given->memory,
+      return SharedAllocation{given->address, given->size_bytes, given->memory, given->is_shared,
                               std::move(answer->descriptors.front())};
     }
     lock.lock();
-    const auto has_news = [&] { return announced_.contains(name) || agents_ != asked || lost_; };
+    const auto has_news = [&] { return announced_.contains(news) || agents_ != asked || lost_; };
     if (is_for_ever) {
       changed_.wait(lock, has_news);
     } else if (!changed_.wait_until(lock, deadline, has_news)) {
-      return fail(ErrorCode::NotFound, "the tenant has no allocation '" + name + "'");
+      return fail(ErrorCode::NotFound, "it is not there");
     }
     if (lost_) return agent_is_gone();
   }

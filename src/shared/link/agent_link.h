@@ -81,11 +81,15 @@ class AgentLink {
     std::uint64_t address = 0;
     std::uint64_t size_bytes = 0;
     abi::Memory memory = abi::Memory::State;
+    bool is_shared = false;  ///< as of abi::Allocation
     os::Fd descriptor;
   };
   /// Asks for the tenant's allocation `name`, and again when there is news of it (negative timeout: for
   /// ever). NotFound when the time is up and there is none; otherwise errors as ask().
   Result<SharedAllocation> take_allocation(const std::string& name, Milliseconds timeout);
+  /// The same for what another tenant shares. InvalidArgument: it shares other memory, and none of that name.
+  Result<SharedAllocation> take_shared(const std::string& owner, const std::string& name,
+                                       Milliseconds timeout);
 
  private:
   using SharedSocket = std::shared_ptr<os::Socket>;
@@ -97,6 +101,9 @@ class AgentLink {
   bool read_one(os::Socket& socket);
   void handle(os::Message received);
   bool is_news(const abi::Message& message);
+  void announce(const std::string& what);
+  /// `news`: what the agent announces once it has it.
+  Result<SharedAllocation> take(const abi::Message& question, const std::string& news, Milliseconds timeout);
   void take_answer(abi::Letter letter, std::vector<os::Fd> descriptors);
   /// Callers do not hold mutex_, which the callback may want.
   template <class Callback>
@@ -129,7 +136,7 @@ class AgentLink {
   std::uint64_t last_number_ = 0;  ///< number of our last request, whichever agent it went to
   std::uint64_t awaited_ = 0;      ///< the one whose answer somebody waits for; 0: nobody does
   std::optional<Answer> answer_;
-  std::set<std::string> announced_;  ///< allocations of the tenant that came while we were its standby
+  std::set<std::string> announced_;  ///< allocations that came, and "TENANT/" for each that shares by now
   std::uint64_t agents_ = 1;         ///< number of agents that we have been connected to
   std::function<void()> on_lost_;
   std::function<void()> on_away_;

@@ -12,6 +12,7 @@ Result<Answer> as_result(Answer answer) {
   const auto* refused = std::get_if<abi::Refused>(&answer.message);
   if (refused == nullptr) return answer;
   if (refused->not_yet) return fail(ErrorCode::NotYet, refused->reason);
+  if (refused->invalid) return fail(ErrorCode::InvalidArgument, refused->reason);
   return fail(refused->used_up ? ErrorCode::ResourceExhausted : ErrorCode::PermissionDenied, refused->reason);
 }
 

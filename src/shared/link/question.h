@@ -18,7 +18,8 @@ struct Answer {
   std::vector<os::Fd> descriptors;
 };
 
-/// A refusal as a failure with the agent's reason: NotYet, ResourceExhausted, or PermissionDenied.
+/// A refusal as a failure with the agent's reason: NotYet, InvalidArgument, ResourceExhausted, or
+/// PermissionDenied.
 Result<Answer> as_result(Answer answer);
 
 /// Waits for the answer, `timeout` at most. Errors as as_result(); NotFound: there is no such socket;
