@@ -53,6 +53,7 @@ constexpr std::array<std::uint64_t, 6> sizes = {
 constexpr std::array times = {Milliseconds(5),     Milliseconds(100),    Milliseconds(1'000),
                               Milliseconds(6'000), Milliseconds(16'000), Milliseconds(61'000)};
 const std::array<std::string, 2> domains = {"a", "b"};
+constexpr std::array memories = {abi::Memory::Weights, abi::Memory::State, abi::Memory::Shared};
 
 /// One peer's words: each is well formed, and may be anybody's.
 class Grammar {
@@ -71,8 +72,9 @@ class Grammar {
         return abi::StandDown{bytes_.take() % 3u};
       case 4:
         return abi::Publish{bytes_.one_of(allocations), bytes_.one_of(sizes), bytes_.one_of(sizes),
-                            bytes_.coin() ? abi::Memory::State : abi::Memory::Weights};
+                            bytes_.one_of(memories)};
       case 5:
+        if (bytes_.coin()) return abi::GiveShared{tenant(), bytes_.one_of(allocations)};
         return abi::GiveAllocation{bytes_.one_of(allocations)};
       case 6:
         return abi::Listen{};
@@ -87,7 +89,7 @@ class Grammar {
       case 11:
         return abi::Resumed{bytes_.one_of(sizes)};
       case 12:
-        return abi::Finish{};
+        return bytes_.coin() ? abi::Message(abi::Share{bytes_.coin()}) : abi::Finish{};
       case 13:
         return abi::GiveCoreDumpPipe{};
       case 14:

@@ -55,6 +55,8 @@ void Endings::end_tenant(Connection& connection, const abi::EndTenant& request) 
     return at_.answers.give(
         connection, fail(ErrorCode::NotFound, fmt::format("there is no tenant '{}'", request.tenant)));
   }
+  if (auto may = request.force ? Status() : at_.weights.may_end(*found); !may)
+    return at_.answers.give(connection, may);
   for (const Process* each : at_.processes.all_living()) {
     if (each->tenant() != request.tenant) continue;
     if (auto may = may_end(connection, each->pid()); !may) return at_.answers.give(connection, may);

@@ -14,6 +14,7 @@
 #include "agent/settings/options.h"
 #include "agent/tenants/recent_faults.h"
 #include "agent/tenants/tenant_memory.h"
+#include "agent/tenants/weights_keeper.h"
 
 namespace firebreak::agent {
 
@@ -36,6 +37,7 @@ class Endings {
     Follower& follower;
     Pairs& pairs;
     TenantMemory& memory;
+    const WeightsKeeper& weights;
   };
   explicit Endings(Knows knows) : at_(knows) {}
 

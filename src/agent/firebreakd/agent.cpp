@@ -117,9 +117,9 @@ Result<std::unique_ptr<Agent>> Agent::start(const AgentOptions& options, os::Eve
 }
 
 void Agent::begin_keeping() {
-  Restart({options_,     kernel_,     domains_, manager_,       shelves_, tenants_, processes_,
-           credentials_, placements_, budget_,  warm_standbys_, tally_,   gpus_,    records_,
-           teller_,      follower_,   pairs_,   memory_,        clients_, endings_, deaths_},
+  Restart({options_,    kernel_, domains_,       manager_, shelves_, tenants_,       processes_, credentials_,
+           placements_, budget_, warm_standbys_, tally_,   gpus_,    records_,       teller_,    follower_,
+           pairs_,      memory_, clients_,       endings_, deaths_,  weights_keeper_},
           [this](const std::string& domain) { on_clients_lost(domain); })
       .run();
 }
@@ -134,7 +134,7 @@ void Agent::hand_over() {
 
 std::string Agent::status_for(const Asking& who) const {
   return agent::status_json({options_, clock_, detectors_, domains_, tenants_, processes_, holder_, budget_,
-                             parking_, spares_, credentials_, tally_, gpus_, turns_},
+                             parking_, spares_, credentials_, tally_, gpus_, turns_, weights_},
                             who);
 }
 
@@ -159,6 +159,8 @@ void Agent::on_message(Connection& connection, abi::Message message, std::vector
                             std::make_shared<std::vector<os::Fd>>(std::move(descriptors)));
           },
           [&](const abi::GiveAllocation& request) { memory_.give_allocation(connection, request); },
+          [&](const abi::Share& request) { weights_keeper_.share(connection, request); },
+          [&](const abi::GiveShared& request) { weights_keeper_.give(connection, request); },
           [&](const abi::Rejoin& request) { answers_.give(connection, joins_.rejoin(connection, request)); },
           [&](const abi::StandDown& request) {
             answers_.give_once(connection, joins_.stand_down(connection, request));
@@ -362,6 +364,7 @@ void Agent::on_closed(Connection& connection) {
   teller_.forget(connection.id());
   injections_.on_closed(connection);
   placements_.forget(connection.id());
+  weights_keeper_.on_closed(connection);
   parking_.on_closed(connection.id());
   deaths_.on_closed(connection);
   endings_.on_closed(connection);

@@ -41,6 +41,7 @@
 #include "agent/tenants/tenants.h"
 #include "agent/tenants/turn_keeper.h"
 #include "agent/tenants/warm_standbys.h"
+#include "agent/tenants/weights_keeper.h"
 #include "ground/base/clock.h"
 #include "ground/os/kernel.h"
 
@@ -161,7 +162,8 @@ class Agent final : private ServerHandler {
                             return process != nullptr && process->may_be_in(domain);
                           },
                           [this](const std::string& domain) { return parking_.is_to_fall(domain); }}};
-  DescriptorBudget budget_{{tenants_, placements_, processes_}, options_.descriptors_max};
+  SharedWeights weights_{options_.quota_bytes, options_.lease};
+  DescriptorBudget budget_{{tenants_, placements_, processes_, weights_}, options_.descriptors_max};
   WarmStandbys warm_standbys_{{loop_, kernel_, domains_, server_, tenants_},
                               options_.server_patience,
                               [this](Tenant& tenant, const std::optional<Asker>& asker,
@@ -174,17 +176,16 @@ class Agent final : private ServerHandler {
                   return domain.empty() ? gpus_.is_ours(gpu)
                                         : fault::may_be_same(gpu, {.number = gpus_.number_of(domain)});
                 },
-                [this](const PastFault& fault) { on_counted(fault); },
-                nullptr,
+                [this](const PastFault& fault) { on_counted(fault); }, nullptr,
                 [this](const std::string& tenant) {
                   const auto user = credentials_.owner_of(tenant);
                   return user ? std::to_string(*user) : std::string();
                 }}};
   watch::IncidentNews news_;
   Gpus gpus_{options_.gpus, domains_};
-  Records records_{
-      {manager_, tenants_, processes_, holder_, credentials_, placements_, warm_standbys_, tally_, gpus_},
-      options_.returns_within};
+  Records records_{{manager_, tenants_, processes_, holder_, credentials_, placements_, warm_standbys_,
+                    tally_, gpus_, weights_},
+                   options_.returns_within};
   Answers answers_{tenants_, records_};
   Monotonic next_client_look_{};
   Spares spares_{
@@ -207,12 +208,16 @@ class Agent final : private ServerHandler {
                       [this](pid_t pid) { ends_.settle(pid); }}};
   Pairs pairs_{{loop_, kernel_, clock_, detectors_, server_, tenants_, processes_, warm_standbys_, tally_,
                 records_, answers_, teller_, follower_}};
+  AllocationGiver giver_{shelves_, server_, answers_};
+  WeightsKeeper weights_keeper_{{options_, loop_, clock_, shelves_, server_, tenants_, credentials_, budget_,
+                                 records_, answers_, giver_, teller_, weights_}};
   TenantMemory memory_{{options_, loop_, manager_, shelves_, server_, tenants_, credentials_, budget_,
-                        records_, answers_, teller_}};
+                        records_, answers_, giver_, weights_keeper_, teller_}};
   TenantClients clients_{
       {options_, loop_, shelves_, server_, tenants_, credentials_, budget_, records_, answers_}};
   Endings endings_{{options_, loop_, kernel_, domains_, detectors_, server_, tenants_, processes_,
-                    recent_faults_, records_, answers_, teller_, follower_, pairs_, memory_}};
+                    recent_faults_, records_, answers_, teller_, follower_, pairs_, memory_,
+                    weights_keeper_}};
   Strays strays_{{options_, tenants_, processes_, recent_faults_, tally_, teller_, endings_}};
   Injections injections_{{server_, tenants_, answers_, teller_}};
   Deaths deaths_{{options_, kernel_, domains_, detectors_, holder_, tenants_, processes_, records_, teller_,

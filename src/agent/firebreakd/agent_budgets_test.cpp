@@ -54,7 +54,7 @@ TEST_F(AgentBudgets, OneProcessDoesNotFillTheShelfsQueue) {
   ASSERT_TRUE(std::holds_alternative<abi::Done>(
       ask(active, abi::Publish{"state", 0x500000000000, 2 << 20}, descriptor.get())));
   signal_shelf(SIGSTOP);
-  for (std::size_t i = 0; i < TenantMemory::most_questions; ++i) {
+  for (std::size_t i = 0; i < AllocationGiver::most_questions; ++i) {
     active.send(abi::GiveAllocation{"state"});
     loop->run_once(Milliseconds(0));
   }

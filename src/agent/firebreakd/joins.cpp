@@ -214,9 +214,10 @@ void Joins::welcome(Connection& connection, Tenant& tenant, abi::Role role) {
   tenant.say_whether_turns_are_given(!at_.options.turns->is_free());
   at_.records.save();
   const auto entries = static_cast<std::uint32_t>(tenant.vault.entries().size());
-  connection.answer(abi::Joined{tenant.pair.epoch, Tenant::arena_base, entries, at_.records.returns_ms(),
-                                member_number(member)},
-                    tenant.page_descriptor());
+  connection.answer(
+      abi::Joined{tenant.pair.epoch, Tenant::arena_base, entries, at_.records.returns_ms(),
+                  member_number(member), SharedWeights::first_address, SharedWeights::address_bytes},
+      tenant.page_descriptor());
   at_.memory.send_allocations(connection, tenant);
 }
 

@@ -21,6 +21,7 @@ void Restart::run() {
   const std::vector<KeptTenant> kept = at_.records.take_up_tenants(descriptors_);
   std::map<std::string, std::vector<pid_t>> gone;
   for (const KeptTenant& each : kept) gone[each.name] = restore(each);
+  at_.weights.restore(at_.records.take_up_weights(descriptors_));
   // Whatever follows writes down what is known, and by now all of them are. Placements hold as long as
   // anybody waits for us.
   at_.placements.restore(common.placements, Milliseconds(at_.records.returns_ms()),

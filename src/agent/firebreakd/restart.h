@@ -11,6 +11,7 @@
 
 #include "agent/endings/deaths.h"
 #include "agent/tenants/tenant_clients.h"
+#include "agent/tenants/weights_keeper.h"
 
 namespace firebreak::agent {
 
@@ -40,6 +41,7 @@ class Restart {
     TenantClients& clients;
     Endings& endings;
     Deaths& deaths;
+    WeightsKeeper& weights;
   };
   /// The clients of that domain have lost their contexts while there was no agent.
   using ClientsLost = std::function<void(const std::string& domain)>;

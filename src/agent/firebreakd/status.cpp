@@ -157,6 +157,21 @@ nlohmann::json foreign_json(const StatusSources& of, const Asking& who, const st
   return all;
 }
 
+/// What tenants share, or are about to.
+nlohmann::json describe_weights(const StatusSources& of, const Asking& who) {
+  nlohmann::json all = nlohmann::json::array();
+  for (const auto& [name, group] : of.weights.all()) {
+    if (!may_see(who, name.user)) continue;
+    all.push_back({{"owner", name.owner},
+                   {"user", name.user},
+                   {"bytes", group.pieces.total_bytes()},
+                   {"allocations", group.pieces.entries().size()},
+                   {"is_shared", group.is_shared},
+                   {"tenants", group.tenants}});
+  }
+  return all;
+}
+
 /// Returns what is lacking in words, with the process.
 std::vector<std::string> lacks_of(const StatusSources& of, const Tenant& tenant) {
   std::vector<std::string> all;
@@ -222,6 +237,7 @@ std::string status_json(const StatusSources& of, const Asking& who) {
                        {"turn", describe_turn(of.turns.report_of(*tenant))},
                        {"guard", describe_guard(*tenant, of.detectors, of.options.strays)}});
   }
+  document["shared"] = describe_weights(of, who);
   nlohmann::json& holds = document["holds"] = nlohmann::json::array();
   for (const hold::Held& held : of.holder.held()) {
     if (!is_to_see(of, who, of.processes.tenant_of(held.pid))) continue;

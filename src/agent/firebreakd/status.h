@@ -12,6 +12,7 @@
 #include "agent/tenants/credentials.h"
 #include "agent/tenants/descriptor_budget.h"
 #include "agent/tenants/process.h"
+#include "agent/tenants/shared_weights.h"
 #include "agent/tenants/tally.h"
 #include "agent/tenants/tenants.h"
 #include "agent/tenants/turn_keeper.h"
@@ -34,6 +35,7 @@ struct StatusSources {
   const Tally& tally;
   const Gpus& gpus;
   const TurnKeeper& turns;
+  const SharedWeights& weights;
 };
 
 /// The document that `firebreak status` prints. A tenants' connection is shown its user's tenants and their

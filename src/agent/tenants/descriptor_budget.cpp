@@ -29,7 +29,8 @@ constexpr const char* what_to_do = "end a tenant, or let the agent have more (Li
 void DescriptorBudget::begin(std::size_t kept) { at_start_ = os::open_descriptors().value_or(kept) - kept; }
 
 std::uint64_t DescriptorBudget::promised() const {
-  std::uint64_t promised = at_start_ + of_the_dead * at_.processes.dying_count();
+  std::uint64_t promised =
+      at_start_ + of_the_dead * at_.processes.dying_count() + at_.weights.descriptors_here();
   std::map<std::string, std::uint64_t> processes;
   for (const Process* each : at_.processes.all_living()) ++processes[each->tenant()];
   for (const auto& [name, tenant] : at_.tenants.all()) {

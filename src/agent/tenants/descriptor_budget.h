@@ -8,6 +8,7 @@
 
 #include "agent/tenants/placements.h"
 #include "agent/tenants/process.h"
+#include "agent/tenants/shared_weights.h"
 #include "agent/tenants/tenants.h"
 #include "ground/base/result.h"
 
@@ -28,6 +29,7 @@ class DescriptorBudget {
     Tenants& tenants;
     Placements& placements;
     Processes& processes;
+    const SharedWeights& weights;
   };
   /// `limit`: of ours; 0: nobody counts them.
   DescriptorBudget(Knows knows, std::uint64_t limit) : at_(knows), limit_(limit) {}

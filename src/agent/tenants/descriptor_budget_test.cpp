@@ -8,7 +8,9 @@ namespace {
 
 class DescriptorBudgetTest : public testing::Test {
  protected:
-  DescriptorBudget budget_of(std::uint64_t limit) { return {{tenants, placements, processes}, limit}; }
+  DescriptorBudget budget_of(std::uint64_t limit) {
+    return {{tenants, placements, processes, weights}, limit};
+  }
   std::uint64_t promised() { return budget_of(0).use().promised; }
   void place(std::uint64_t connection, const std::string& tenant, abi::Role role) {
     ASSERT_TRUE(placements.put(placements.choose(connection, {tenant, role}).value(), 0, 0));
@@ -21,6 +23,7 @@ class DescriptorBudgetTest : public testing::Test {
   Tenants tenants;
   Credentials credentials;
   Processes processes;
+  SharedWeights weights{0, Milliseconds(0)};
   Placements placements{{options, *loop, domains, tenants, credentials}};
   const std::uint64_t of_a_pair = budget_of(0).use().of_a_pair;
 };

@@ -142,6 +142,24 @@ T value_of(const Result<T>& read) {
   return *read;
 }
 
+std::vector<KeptAllocation> allocations_in(const json& in) {
+  std::vector<KeptAllocation> allocations;
+  for (const json& each : in.at("allocations")) {
+    allocations.push_back({each.at("name").get<std::string>(), each.at("address").get<std::uint64_t>(),
+                           each.at("size_bytes").get<std::uint64_t>(),
+                           value_of(abi::memory_from(each.at("memory").get<std::string>()))});
+  }
+  return allocations;
+}
+
+/// Adds those that came since `encoded`, to the text of those before.
+void append(std::span<const vault::Entry> allocations, std::size_t& encoded, std::string& text) {
+  for (; encoded < allocations.size(); ++encoded) {
+    if (encoded > 0) text += ',';
+    text += encode(allocations[encoded]).dump();
+  }
+}
+
 KeptTenant tenant_in(const json& in) {
   KeptTenant tenant;
   in.at("name").get_to(tenant.name);
@@ -157,11 +175,7 @@ KeptTenant tenant_in(const json& in) {
   for (const json& each : in.value("processes", json::array())) {  // older agents kept none
     tenant.processes.push_back(decode_process(each));
   }
-  for (const json& each : in.at("allocations")) {
-    tenant.allocations.push_back({each.at("name").get<std::string>(), each.at("address").get<std::uint64_t>(),
-                                  each.at("size_bytes").get<std::uint64_t>(),
-                                  value_of(abi::memory_from(each.at("memory").get<std::string>()))});
-  }
+  tenant.allocations = allocations_in(in);
   in.at("connections").get_to(tenant.connections);
   in.at("last_connection").get_to(tenant.last_connection);
   tenant.owner = owner_in(in);
@@ -220,10 +234,7 @@ std::optional<std::string_view> KeptText::update(const KeptTenant& tenant,
   if (is_same) return std::nullopt;
   tenant_ = tenant;
   client_changes_ = clients.changes();
-  for (; encoded_ < allocations.size(); ++encoded_) {
-    if (encoded_ > 0) allocations_ += ',';
-    allocations_ += encode(allocations[encoded_]).dump();
-  }
+  append(allocations, encoded_, allocations_);
   json head = encode(tenant);
   json& connections = head["connections"] = json::array();
   for (const auto& [id, descriptor] : clients.open()) connections.push_back(id);
@@ -231,6 +242,26 @@ std::optional<std::string_view> KeptText::update(const KeptTenant& tenant,
   text_ = head.dump(-1, ' ', false, json::error_handler_t::replace);
   text_.pop_back();
   text_ += R"(,"allocations":[)" + allocations_ + "]}";
+  return text_;
+}
+
+std::optional<std::string_view> KeptWeightsText::update(const WeightsName& name,
+                                                        const SharedWeights::Group& group) {
+  const auto pieces = group.pieces.entries();
+  const bool is_same = !text_.empty() && group.is_shared == is_shared_ && group.tenants == tenants_ &&
+                       pieces.size() == encoded_;
+  if (is_same) return std::nullopt;
+  is_shared_ = group.is_shared;
+  tenants_ = group.tenants;
+  append(pieces, encoded_, pieces_);
+  text_ = json{{"version", version},
+               {"user", name.user},
+               {"owner", name.owner},
+               {"is_shared", is_shared_},
+               {"tenants", tenants_}}
+              .dump();
+  text_.pop_back();
+  text_ += R"(,"allocations":[)" + pieces_ + "]}";
   return text_;
 }
 
@@ -266,6 +297,18 @@ Result<KeptTenant> decode_tenant(std::string_view text) {
   }
 }
 
+Result<KeptWeights> decode_weights(std::string_view text) {
+  try {
+    const json in = parse(text);
+    return KeptWeights{{in.at("user").get<uid_t>(), in.at("owner").get<std::string>()},
+                       in.at("is_shared").get<bool>(),
+                       in.at("tenants").get<std::set<std::string>>(),
+                       allocations_in(in)};
+  } catch (const json::exception& wrong) {
+    return unreadable(wrong);
+  }
+}
+
 Result<KeptCommon> decode_common(std::string_view text) {
   try {
     KeptCommon common;
@@ -292,7 +335,7 @@ Result<KeptCommon> decode_common(std::string_view text) {
 Status check_versions(const std::map<std::string, os::Fd>& descriptors) {
   constexpr int file_version = number_in(magic);
   for (const auto& [name, descriptor] : descriptors) {
-    if (name != document_name() && tenant_of_document(name).empty()) continue;
+    if (name != document_name() && tenant_of_document(name).empty() && !is_weights_document(name)) continue;
     const int file = file_version_of(descriptor.get());
     const int text = file == file_version ? text_version_of(descriptor.get()) : 0;
     if (file <= file_version && text <= version) continue;
@@ -358,11 +401,17 @@ std::string tenant_of_document(const std::string& name) {
   constexpr std::string_view folder = "tenant/";
   return name.starts_with(folder) ? name.substr(folder.size()) : std::string();
 }
+std::string weights_document_name(const WeightsName& name) {
+  return fmt::format("weights/{}/{}", name.user, name.owner);
+}
+bool is_weights_document(const std::string& name) { return name.starts_with("weights/"); }
 std::string page_name(const std::string& tenant) { return "page/" + tenant; }
 std::string shelf_folder(const std::string& tenant) { return tenant + "/"; }
 std::string memory_name(const std::string& tenant, const std::string& allocation) {
   return shelf_folder(tenant) + "memory/" + allocation;
 }
+std::string weights_owner(const WeightsName& name) { return fmt::format("+{}.{}", name.user, name.owner); }
+bool is_weights_owner(const std::string& owner) { return owner.starts_with('+'); }
 std::string listener_name(const std::string& tenant) { return shelf_folder(tenant) + "listener"; }
 std::string connection_name(const std::string& tenant, std::uint64_t id) {
   return fmt::format("{}connection/{}", shelf_folder(tenant), id);

@@ -23,6 +23,7 @@
 #include "agent/tenants/member.h"
 #include "agent/tenants/pair/pair.h"
 #include "agent/tenants/process.h"
+#include "agent/tenants/shared_weights.h"
 #include "agent/tenants/vault/vault.h"
 #include "ground/base/result.h"
 #include "ground/os/memory.h"
@@ -64,6 +65,15 @@ struct KeptTenant {
   std::uint64_t last_connection = 0;            ///< the highest id ever given
   std::optional<uid_t> owner = {};              ///< none: agents before 0.8 kept none
   friend bool operator==(const KeptTenant&, const KeptTenant&) = default;
+};
+
+/// What a tenant made for others to map; it outlives that tenant.
+struct KeptWeights {
+  WeightsName name;
+  bool is_shared = false;
+  std::set<std::string> tenants;
+  std::vector<KeptAllocation> pieces;
+  friend bool operator==(const KeptWeights&, const KeptWeights&) = default;
 };
 
 /// An MPS server that was there: who was its client has no context once it is gone.
@@ -113,6 +123,19 @@ class KeptText {
   std::string text_;
 };
 
+/// The same of shared memory.
+class KeptWeightsText {
+ public:
+  std::optional<std::string_view> update(const WeightsName& name, const SharedWeights::Group& group);
+
+ private:
+  bool is_shared_ = false;
+  std::set<std::string> tenants_;
+  std::size_t encoded_ = 0;
+  std::string pieces_;
+  std::string text_;
+};
+
 std::string encode_common(const KeptCommon& common);
 
 /// Checks whether any of these documents is of a newer agent than this one, or of so new a one that not even
@@ -123,6 +146,7 @@ Status check_versions(const std::map<std::string, os::Fd>& descriptors);
 /// Protocol: it is none of ours, or of another version. An older one lacks fields: they are as if nothing had
 /// been kept of them.
 Result<KeptTenant> decode_tenant(std::string_view text);
+Result<KeptWeights> decode_weights(std::string_view text);
 Result<KeptCommon> decode_common(std::string_view text);
 
 /// Two places in one memory file, written in turn: whoever is killed while it writes one leaves the other
@@ -156,10 +180,15 @@ std::string document_name();
 std::string tenant_document_name(const std::string& tenant);
 /// Empty: that is no tenant's document.
 std::string tenant_of_document(const std::string& name);
+std::string weights_document_name(const WeightsName& name);
+bool is_weights_document(const std::string& name);
 std::string page_name(const std::string& tenant);
 /// Names of shelves' entries. All of a tenant's begin with its folder.
 std::string shelf_folder(const std::string& tenant);
 std::string memory_name(const std::string& tenant, const std::string& allocation);
+/// Stands for the tenant there, where it is shared memory; no tenant is called so.
+std::string weights_owner(const WeightsName& name);
+bool is_weights_owner(const std::string& owner);
 std::string listener_name(const std::string& tenant);
 std::string connection_name(const std::string& tenant, std::uint64_t id);
 

@@ -52,6 +52,29 @@ std::vector<KeptTenant> Records::take_up_tenants(std::map<std::string, os::Fd>& 
   return tenants;
 }
 
+std::vector<KeptWeights> Records::take_up_weights(std::map<std::string, os::Fd>& descriptors) {
+  std::vector<KeptWeights> weights;
+  for (auto at = descriptors.begin(); at != descriptors.end();) {
+    if (!is_weights_document(at->first)) {
+      ++at;
+      continue;
+    }
+    auto document = KeptDocument::open(std::move(at->second));
+    auto read = document ? decode_weights(document->read()) : propagate(document);
+    if (read && weights_document_name(read->name) == at->first) {
+      document->close_descriptor();
+      weights_documents_.emplace(read->name, WeightsDocument{std::move(*document), {}});
+      weights.push_back(std::move(*read));
+      at = descriptors.erase(at);
+    } else {
+      spdlog::error("shared memory ({}) is lost: {}", at->first,
+                    read ? "it is another's" : to_string(read.error()));
+      ++at;
+    }
+  }
+  return weights;
+}
+
 bool Records::begin() {
   if (document_) return true;
   auto document = KeptDocument::create();
@@ -68,7 +91,31 @@ bool Records::begin() {
 void Records::save() {
   if (!document_) return;
   for (const auto& [name, tenant] : at_.tenants.all()) save(*tenant);
+  save_weights();
   save_common();
+}
+
+void Records::save_weights() {
+  if (!document_) return;
+  for (const auto& [name, group] : at_.weights.all()) save(name, group);
+}
+
+void Records::save(const WeightsName& name, const SharedWeights::Group& group) {
+  auto found = weights_documents_.find(name);
+  if (found == weights_documents_.end()) {
+    auto document = KeptDocument::create();
+    if (!document) {
+      return spdlog::error("what tenant {} shares would not outlive the agent: {}", name.owner,
+                           to_string(document.error()));
+    }
+    keep(weights_document_name(name), document->descriptor());
+    document->close_descriptor();
+    found = weights_documents_.emplace(name, WeightsDocument{std::move(*document), {}}).first;
+  }
+  const auto text = found->second.text.update(name, group);
+  if (!text) return;
+  if (auto written = found->second.document.write(*text); !written)
+    spdlog::error("{}", to_string(written.error()));
 }
 
 void Records::save_for(const Connection& connection) {
@@ -159,6 +206,15 @@ void Records::forget(const std::string& tenant) {
   tenant_documents_.erase(tenant);
 }
 
+void Records::forget(const WeightsName& name) {
+  at_.manager.drop(weights_document_name(name));
+  weights_documents_.erase(name);
+}
+
+void Records::forget_text_of(const WeightsName& name) {
+  if (const auto its = weights_documents_.find(name); its != weights_documents_.end()) its->second.text = {};
+}
+
 void Records::leaves(const std::string& tenant) {
   leaving_.insert(tenant);
   save_common();
@@ -172,6 +228,8 @@ void Records::has_left(const std::string& tenant) {
 void Records::end() {
   for (const auto& [tenant, its] : tenant_documents_) at_.manager.drop(tenant_document_name(tenant));
   tenant_documents_.clear();
+  for (const auto& [name, its] : weights_documents_) at_.manager.drop(weights_document_name(name));
+  weights_documents_.clear();
   if (document_) at_.manager.drop(document_name());
   document_.reset();
 }
@@ -183,6 +241,12 @@ std::uint32_t Records::returns_ms() const {
 Status Records::room_for_tenant(const std::string& tenant) const {
   if (!are_kept()) return {};
   const std::array<std::string, 2> names = {page_name(tenant), tenant_document_name(tenant)};
+  return at_.manager.room_for(names);
+}
+
+Status Records::room_for_weights(const WeightsName& name) const {
+  if (!are_kept()) return {};
+  const std::array<std::string, 1> names = {weights_document_name(name)};
   return at_.manager.room_for(names);
 }
 

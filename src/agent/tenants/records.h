@@ -17,6 +17,7 @@
 #include "agent/tenants/kept_state.h"
 #include "agent/tenants/placements.h"
 #include "agent/tenants/process.h"
+#include "agent/tenants/shared_weights.h"
 #include "agent/tenants/tally.h"
 #include "agent/tenants/tenants.h"
 #include "agent/tenants/warm_standbys.h"
@@ -38,6 +39,7 @@ class Records {
     WarmStandbys& warm_standbys;
     const Tally& tally;
     const Gpus& gpus;
+    const SharedWeights& weights;
   };
   /// `returns_within`: how long processes wait for the next agent.
   Records(Knows knows, Milliseconds returns_within) : at_(knows), returns_within_(returns_within) {}
@@ -46,12 +48,16 @@ class Records {
   KeptCommon take_up_common(std::map<std::string, os::Fd>& descriptors);
   /// Takes up every tenant whose document can be read.
   std::vector<KeptTenant> take_up_tenants(std::map<std::string, os::Fd>& descriptors);
+  /// The same of shared memory.
+  std::vector<KeptWeights> take_up_weights(std::map<std::string, os::Fd>& descriptors);
   /// Begins to write everything down. False: nobody keeps anything for us, as for an agent that was started
   /// by hand.
   bool begin();
 
   void save();
   void save(const Tenant& tenant);
+  /// Saves all shared memory.
+  void save_weights();
   /// Saves the rest, which is no single tenant's.
   void save_counts() { save_common(); }
   /// Saves what a tenant's process asked for, which changes that tenant alone.
@@ -59,6 +65,9 @@ class Records {
   /// Its document is written anew whatever it holds.
   void forget_text_of(const std::string& tenant);
   void forget(const std::string& tenant);
+  void forget(const WeightsName& name);
+  /// Its document is written anew whatever it holds.
+  void forget_text_of(const WeightsName& name);
   /// Notes that it is to be no more, and that a shelf is told so: until it has heard it the next agent tells
   /// it, too.
   void leaves(const std::string& tenant);
@@ -69,6 +78,7 @@ class Records {
 
   /// Checks whether what is kept of a new tenant has room.
   Status room_for_tenant(const std::string& tenant) const;
+  Status room_for_weights(const WeightsName& name) const;
   /// Something that is no document.
   void keep(const std::string& name, int descriptor);
   bool are_kept() const { return document_.has_value(); }
@@ -81,7 +91,13 @@ class Records {
     KeptText text;  ///< text of what it holds
   };
 
+  struct WeightsDocument {
+    KeptDocument document;
+    KeptWeightsText text;
+  };
+
   void save_common();
+  void save(const WeightsName& name, const SharedWeights::Group& group);
   KeptTenant kept_of(const Tenant& tenant) const;
   std::vector<KeptProcess> kept_processes_of(const Tenant& tenant) const;
 
@@ -89,6 +105,7 @@ class Records {
   Milliseconds returns_within_;
   std::optional<KeptDocument> document_;  ///< none: nobody keeps anything for us
   std::map<std::string, TenantDocument> tenant_documents_;
+  std::map<WeightsName, WeightsDocument> weights_documents_;
   std::optional<KeptCommon> written_common_;
   std::multiset<std::string> leaving_;  ///< names that leave, once for each that was of that name
 };

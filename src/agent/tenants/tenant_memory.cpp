@@ -30,6 +30,8 @@ void TenantMemory::publish(Connection& connection, const abi::Publish& request,
         at_.server.handle(asker, [&](Connection& then) { publish(then, request, descriptors); });
       }))
     return;
+  if (request.memory == abi::Memory::Shared || at_.weights.has(*tenant, request.name))
+    return at_.weights.publish(connection, *tenant, request, descriptors);
   // Else the agent before died before it answered.
   if (!is_published(*tenant, request)) {
     if (auto taken = take_in(*tenant, request, std::move(*descriptors)); !taken)
@@ -45,7 +47,8 @@ Status TenantMemory::take_in(Tenant& tenant, const abi::Publish& request, std::v
     return fail(ErrorCode::InvalidArgument, "an allocation comes with one descriptor");
   if (auto room = at_.budget.room_for_allocation(request.name); !room) return room;
   auto added = tenant.vault.add(
-      {request.name, request.address, request.size_bytes, request.memory, std::move(descriptors.front())});
+      {request.name, request.address, request.size_bytes, request.memory, std::move(descriptors.front())},
+      at_.weights.bytes_of(tenant));
   if (!added) return added;
   if (Connection* standby = at_.server.find(tenant.standby.connection)) {
     standby->send(abi::Allocation{request.name, request.address, request.size_bytes, request.memory},
@@ -76,25 +79,9 @@ void TenantMemory::give_allocation(Connection& connection, const abi::GiveAlloca
   if (tenant == nullptr) return at_.answers.give(connection, not_in_that_role("give_allocation"));
   const auto entries = tenant->vault.entries();
   const auto entry = std::ranges::find(entries, request.name, &vault::Entry::name);
-  if (entry == entries.end()) return connection.answer(abi::Done{});
-  const abi::Allocation given{entry->name, entry->address, entry->size_bytes, entry->memory};
-  if (!entry->is_put_away) return connection.answer(given, entry->descriptor.get());
-  const pid_t pid = connection.peer().pid;
-  if (questions_[pid] >= most_questions) {
-    return at_.answers.give(
-        connection,
-        fail(ErrorCode::ResourceExhausted, "too much of the tenant's memory is on its way to this process"));
-  }
-  ++questions_[pid];
-  at_.shelves.get({memory_name(tenant->name(), entry->name)}, [this, given, pid, asker = connection.asker()](
-                                                                  const std::vector<os::Fd>& found) {
-    if (--questions_[pid] == 0) questions_.erase(pid);
-    at_.server.handle(asker, [&](Connection& then) {
-      if (found.front()) return then.answer(given, found.front().get());
-      at_.answers.give(
-          then, fail(ErrorCode::NotFound, fmt::format("the tenant's memory '{}' is lost", given.name)));
-    });
-  });
+  if (entry != entries.end())
+    return at_.giver.give(connection, *entry, false, memory_name(tenant->name(), entry->name));
+  if (!at_.weights.give_own(connection, *tenant, request.name)) connection.answer(abi::Done{});
 }
 
 void TenantMemory::send_allocations(Connection& connection, const Tenant& tenant) {
@@ -168,7 +155,9 @@ void TenantMemory::forget_lost(const std::string& tenant, const std::vector<std:
 void TenantMemory::forget_if_empty(std::string name) {
   Tenant* tenant = at_.tenants.find(name);
   if (tenant == nullptr || !tenant->empty()) return;
-  const bool left_something = tenant->vault.total_bytes() > 0 || tenant->committed() > 0;
+  at_.weights.has_no_process(*tenant);
+  const bool left_something =
+      tenant->vault.total_bytes() > 0 || tenant->committed() > 0 || at_.weights.has_unshared(*tenant);
   const bool may_go_on = left_something && tenant->pair.phase == pair::Phase::Lost && !tenant->ended_by_us;
   if (!may_go_on || at_.options.lease == Milliseconds(0)) return forget(*tenant, "its last process is gone");
   tenant->lease = at_.loop.after_or_now(at_.options.lease, [this, name] {
@@ -181,10 +170,12 @@ void TenantMemory::forget_if_empty(std::string name) {
 
 void TenantMemory::forget_all(const char* why) {
   while (!at_.tenants.all().empty()) forget(*at_.tenants.all().begin()->second, why);
+  at_.weights.forget_all(why);
 }
 
 void TenantMemory::forget(const Tenant& tenant, const char* why) {
   const std::string name = tenant.name();
+  at_.weights.is_no_more(tenant, why);
   abi::Event event;
   event.what = abi::EventKind::MemoryReleased;
   event.tenant = name;
@@ -208,6 +199,7 @@ void TenantMemory::clear_shelf_of(const std::string& tenant) {
 
 void TenantMemory::take_up(const std::vector<std::string>& leaving) {
   for (const std::string& tenant : leaving) {
+    if (at_.weights.takes_up(tenant)) continue;
     // A new tenant of that name may have something there by now: then all of it goes with that.
     const Tenant* const another = at_.tenants.find(tenant);
     const bool has_something =

@@ -13,11 +13,13 @@
 
 #include "agent/service/shelf_queue.h"
 #include "agent/settings/options.h"
+#include "agent/tenants/allocation_giver.h"
 #include "agent/tenants/answers.h"
 #include "agent/tenants/credentials.h"
 #include "agent/tenants/descriptor_budget.h"
 #include "agent/tenants/records.h"
 #include "agent/tenants/teller.h"
+#include "agent/tenants/weights_keeper.h"
 
 namespace firebreak::agent {
 
@@ -35,12 +37,11 @@ class TenantMemory {
     DescriptorBudget& budget;
     Records& records;
     Answers& answers;
+    AllocationGiver& giver;
+    WeightsKeeper& weights;
     Teller& teller;
   };
   explicit TenantMemory(Knows knows) : at_(knows) {}
-
-  /// Largest number of one process's questions that wait for a shelf; libfirebreak asks one at a time.
-  static constexpr std::size_t most_questions = 64;
 
   void publish(Connection& connection, const abi::Publish& request, const Descriptors& descriptors);
   void give_allocation(Connection& connection, const abi::GiveAllocation& request);
@@ -76,7 +77,6 @@ class TenantMemory {
 
   Knows at_;
   std::map<pid_t, Sending> sending_;
-  std::map<pid_t, std::size_t> questions_;
 };
 
 }  // namespace firebreak::agent

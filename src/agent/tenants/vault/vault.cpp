@@ -33,7 +33,7 @@ bool overlap(const Entry& one, const Entry& other) {
 
 }  // namespace
 
-Status Vault::add(Entry entry) {
+Status Vault::add(Entry entry, std::uint64_t bytes_elsewhere) {
   if (!entry.descriptor && !entry.is_put_away) {
     return fail(ErrorCode::InvalidArgument,
                 fmt::format("allocation '{}' came without a descriptor", entry.name));
@@ -43,11 +43,12 @@ Status Vault::add(Entry entry) {
     return fail(ErrorCode::ResourceExhausted,
                 fmt::format("a tenant has at most {} allocations", entries_max));
   }
-  if (quota_bytes_ != 0 && total_bytes() + entry.size_bytes > quota_bytes_) {
+  const std::uint64_t used_bytes = total_bytes() + bytes_elsewhere;
+  if (quota_bytes_ != 0 && used_bytes + entry.size_bytes > quota_bytes_) {
     return fail(
         ErrorCode::ResourceExhausted,
         fmt::format("allocation '{}' of {} MiB would go beyond the tenant's quota: {} of {} MiB are used",
-                    entry.name, entry.size_bytes / mib, total_bytes() / mib, quota_bytes_ / mib));
+                    entry.name, entry.size_bytes / mib, used_bytes / mib, quota_bytes_ / mib));
   }
   for (const Entry& other : entries_) {
     if (other.name == entry.name) {

@@ -37,8 +37,8 @@ class Vault {
 
   /// Takes an allocation in. InvalidArgument when nobody has a descriptor of it, it has no size, an address
   /// that is not a multiple of 2 MiB, or overlaps another; when the name is taken; ResourceExhausted beyond
-  /// entries_max or the quota.
-  Status add(Entry entry);
+  /// entries_max or the quota, of which `bytes_elsewhere` are used by what is no entry of this one.
+  Status add(Entry entry, std::uint64_t bytes_elsewhere = 0);
   /// Somebody else has the descriptor of that one, where it is here.
   void put_away(std::string_view name);
   /// Nobody has a descriptor of that one any more.
