@@ -65,7 +65,8 @@ typedef enum fb_role { FB_ROLE_ACTIVE = 1, FB_ROLE_STANDBY = 2 } fb_role;
 typedef enum fb_memory {
   FB_MEMORY_STATE = 1, /* every process of the tenant may write it */
   FB_MEMORY_WEIGHTS =
-      2 /* read-only but for who made it, and for an active that begins before anything was committed */
+      2, /* read-only but for who made it, and for an active that begins before anything was committed */
+  FB_MEMORY_SHARED = 3 /* the same, until fb_share; then other tenants may map it. Since 0.8 */
 } fb_memory;
 
 typedef struct fb_session fb_session;
@@ -122,6 +123,27 @@ FB_API fb_status fb_alloc(fb_session* session, const char* name, uint64_t size_b
  * gets it as that one said. Since 0.3. */
 FB_API fb_status fb_alloc_as(fb_session* session, const char* name, uint64_t size_bytes, fb_memory memory,
                              int64_t timeout_ms, uint64_t* device_address);
+
+/*
+ * Memory that several tenants map, as one model's weights for many: GPU memory of FB_MEMORY_SHARED, at an
+ * address that is the same in every process of the machine. It lives while any tenant that made or mapped it
+ * has a process, and for firebreakd --lease-s after: its maker may end. It counts for its maker's quota.
+ */
+
+/* Says that all that this tenant has allocated as FB_MEMORY_SHARED is written: from now on others may map it,
+ * and nothing is added. Waits for the current context's work to end. Active only. A maker that ends before
+ * takes the memory along, unless its standby goes on. Who is started later under the maker's name finds it by
+ * fb_map_shared. FB_ERROR_INVALID_ARGUMENT: nothing was allocated so, or it has been shared already. After
+ * FB_ERROR_TIMEOUT call again. Since 0.8. */
+FB_API fb_status fb_share(fb_session* session);
+
+/* The address of what the tenant `owner` has allocated as `name` and shared: read-only, in an active as in a
+ * standby, which maps it before fb_ready. Waits for fb_share at most `timeout_ms` (-1: for ever). `owner` is
+ * a tenant of the same user, or was one. FB_ERROR_TIMEOUT: it shares nothing; FB_ERROR_INVALID_ARGUMENT: it
+ * does, and nothing of that name; FB_ERROR_REFUSED: it is another user's, whatever it shares. Read-only
+ * guards against mistakes, not against who wants to write. Since 0.8. */
+FB_API fb_status fb_map_shared(fb_session* session, const char* owner, const char* name, int64_t timeout_ms,
+                               uint64_t* device_address);
 
 /* Tells the agent that this standby has done its warm-up and could take over at once. Returns when the agent
  * knows the MPS server that has its context, or has looked for it in vain: within 30 s. Standby only. */

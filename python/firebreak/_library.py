@@ -57,6 +57,11 @@ _SIGNATURES: dict[str, tuple[object, list[object]]] = {
         ctypes.c_int,
         [_SESSION, ctypes.c_char_p, ctypes.c_uint64, ctypes.c_int, ctypes.c_int64, _ADDRESS],
     ),
+    "fb_share": (ctypes.c_int, [_SESSION]),
+    "fb_map_shared": (
+        ctypes.c_int,
+        [_SESSION, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_int64, _ADDRESS],
+    ),
     "fb_ready": (ctypes.c_int, [_SESSION]),
     "fb_wait_promotion": (ctypes.c_int, [_SESSION, ctypes.c_int64, ctypes.POINTER(Resume)]),
     "fb_commit": (

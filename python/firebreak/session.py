@@ -29,6 +29,7 @@ class Memory(enum.IntEnum):
 
     STATE = 1
     WEIGHTS = 2
+    SHARED = 3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,6 +93,25 @@ class Session:
             )
         )
         return address.value
+
+    def share(self) -> None:
+        """All memory of this tenant that is Memory.SHARED is written: others may map it. Waits for the GPU."""
+        self._check(self._library.fb_share(self.handle))
+
+    def map_shared(self, owner: str, name: str, timeout: float | None = None) -> int:
+        """The device address of what that tenant shares under `name`, read-only; waits for it for `timeout` seconds (None:
+        for ever), and then is a TimedOutError."""
+        deadline = float("inf") if timeout is None else time.monotonic() + timeout
+        address = ctypes.c_uint64()
+        while True:
+            left_ms = (deadline - time.monotonic()) * 1000
+            slice_ms = max(0, round(min(_SLICE_MS, left_ms)))
+            status = self._library.fb_map_shared(
+                self.handle, owner.encode(), name.encode(), slice_ms, ctypes.byref(address)
+            )
+            if status != Status.TIMEOUT or left_ms <= slice_ms:
+                self._check(status)
+                return address.value
 
     # --- promotion
 

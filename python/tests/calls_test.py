@@ -57,7 +57,7 @@ class Interface(unittest.TestCase):
 class Calls(SoftGpuTest):
     """In a process of its own, in which the software GPU is loaded and nothing of the tests before."""
 
-    def in_a_tenant(self, body: str, *options: str) -> None:
+    def in_a_tenant(self, body: str, *options: str, name: str = "calls") -> None:
         script = self.folder / "script.py"
         script.write_text(
             "import sys\n"
@@ -73,7 +73,7 @@ class Calls(SoftGpuTest):
             "    raise AssertionError(f'no {kind.__name__}')\n"
             "cuda = Cuda()\n" + body
         )
-        self.assertEqual(self.run_tenant("calls", list(options), [str(script)]).wait(120), 0)
+        self.assertEqual(self.run_tenant(name, list(options), [str(script)]).wait(120), 0)
 
     def test_memory(self) -> None:
         self.in_a_tenant(
@@ -88,6 +88,28 @@ class Calls(SoftGpuTest):
             "raises(MemoryError, 'addresses', session.allocate, 'four', 1 << 50)\n"
             "session.leave()\n"
             "raises(firebreak.InvalidArgumentError, 'has been left', session.ready)\n"
+        )
+
+    def test_shared_memory(self) -> None:
+        self.in_a_tenant(
+            "session = firebreak.join()\n"
+            "raises(ValueError, 'no memory to share', session.share)\n"
+            "raises(firebreak.TimedOutError, \"no tenant 'other' shares\", session.map_shared, 'other', 'a', 0.01)\n"
+            "weights = session.allocate('weights', 5 << 20, firebreak.Memory.SHARED)\n"
+            "assert weights >= 0x540000000000, weights\n"
+            "assert cuda.read(weights, 64) == bytes(64)\n"
+            "session.share()\n"
+            "raises(ValueError, 'has shared its memory', session.share)\n"
+            "assert session.map_shared('calls', 'weights') == weights\n"
+            "raises(ValueError, 'but other', session.map_shared, 'calls', 'nothing')\n"
+            "session.leave()\n"
+        )
+        self.in_a_tenant(
+            "session = firebreak.join()\n"
+            "weights = session.map_shared('calls', 'weights', 60.0)\n"
+            "assert cuda.read(weights, 64) == bytes(64)\n"
+            "session.leave()\n",
+            name="reader",
         )
 
     def test_commits(self) -> None:

@@ -21,7 +21,7 @@ TEST(Abi, CAndCppCompileAndCallTheHeaderAsItIs) {
   std::set<const void*> functions;
   for (const void* const* function = functions_seen_from_cpp(); *function != nullptr; ++function)
     functions.insert(*function);
-  EXPECT_EQ(functions.size(), 25u);
+  EXPECT_EQ(functions.size(), 27u);
 }
 
 TEST(Abi, EverySymbolKeepsTheVersionThatItCameWith) {
@@ -37,7 +37,8 @@ TEST(Abi, EverySymbolKeepsTheVersionThatItCameWith) {
                   {"FIREBREAK_0.4",
                    {"fb_listen", "fb_listener", "fb_next_connection", "fb_release_connection", "fb_send"}},
                   {"FIREBREAK_0.5", {"fb_small_context"}},
-                  {"FIREBREAK_0.7", {"fb_turn", "fb_turn_wanted"}}};
+                  {"FIREBREAK_0.7", {"fb_turn", "fb_turn_wanted"}},
+                  {"FIREBREAK_0.8", {"fb_map_shared", "fb_share"}}};
   for (const auto& [version, names] : promised) {
     for (const char* name : names) EXPECT_NE(dlvsym(RTLD_DEFAULT, name, version), nullptr) << name;
   }
@@ -57,6 +58,8 @@ TEST(Arguments, WithoutASessionEveryFunctionSaysSo) {
   const fb_status statuses[] = {fb_join(nullptr, nullptr),
                                 fb_alloc(nullptr, "a", 1, 0, &number),
                                 fb_alloc_as(nullptr, "a", 1, FB_MEMORY_WEIGHTS, 0, &number),
+                                fb_share(nullptr),
+                                fb_map_shared(nullptr, "maker", "a", 0, &number),
                                 fb_stand_down(nullptr),
                                 fb_ready(nullptr),
                                 fb_wait_promotion(nullptr, 0, &resume),
@@ -145,6 +148,20 @@ TEST_F(SessionTest, AnActiveGetsErrorsForNonsenseAndGoesOn) {
   EXPECT_EQ(fb_leave(active), FB_OK);
 }
 
+/// As the small agent here: it says no addresses for shared memory, and would not know what it is asked.
+TEST_F(SessionTest, AnAgentThatIsOlderSharesNothingAndTheSessionGoesOn) {
+  fb_session* active = join(FB_ROLE_ACTIVE);
+  std::uint64_t address = 0;
+  EXPECT_EQ(fb_alloc_as(active, "a", 1, FB_MEMORY_SHARED, 0, &address), FB_ERROR_REFUSED);
+  EXPECT_THAT(fb_last_error(active), HasSubstr("agent is older"));
+  EXPECT_EQ(fb_share(active), FB_ERROR_REFUSED);
+  EXPECT_EQ(fb_map_shared(active, "maker", "a", 0, &address), FB_ERROR_REFUSED);
+  EXPECT_EQ(fb_map_shared(active, "maker", "a b", 0, &address), FB_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(fb_map_shared(active, "", "a", 0, &address), FB_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(commit(active, 0, "fine"), FB_OK);
+  EXPECT_EQ(fb_leave(active), FB_OK);
+}
+
 TEST_F(SessionTest, AStandbyGetsErrorsForWhatOnlyAnActiveDoes) {
   fb_session* standby = join(FB_ROLE_STANDBY);
   std::uint64_t number = 0;
@@ -153,6 +170,7 @@ TEST_F(SessionTest, AStandbyGetsErrorsForWhatOnlyAnActiveDoes) {
                                change(standby, 0, 0, "x"),
                                fb_prepare_changes(standby, nullptr, 0, nullptr, 0),
                                fb_counter(standby, &number),
+                               fb_share(standby),
                                fb_heartbeat(standby, nullptr),
                                fb_resumed(standby),
                                fb_wait_promotion(standby, 0, nullptr)};

@@ -11,6 +11,8 @@ fb_status (*const join)(const fb_join_options*, fb_session**) = fb_join;
 fb_role (*const session_role)(const fb_session*) = fb_session_role;
 fb_status (*const alloc)(fb_session*, const char*, uint64_t, int64_t, uint64_t*) = fb_alloc;
 fb_status (*const alloc_as)(fb_session*, const char*, uint64_t, fb_memory, int64_t, uint64_t*) = fb_alloc_as;
+fb_status (*const share)(fb_session*) = fb_share;
+fb_status (*const map_shared)(fb_session*, const char*, const char*, int64_t, uint64_t*) = fb_map_shared;
 fb_status (*const stand_down)(fb_session*) = fb_stand_down;
 fb_status (*const ready)(fb_session*) = fb_ready;
 fb_status (*const wait_promotion)(fb_session*, int64_t, fb_resume*) = fb_wait_promotion;
@@ -54,6 +56,7 @@ const void* const* functions_seen_from_cpp() {
                                     address_of(listener),       address_of(next_connection),
                                     address_of(send),           address_of(release_connection),
                                     address_of(small_context),  address_of(turn),
-                                    address_of(turn_wanted),    nullptr};
+                                    address_of(turn_wanted),    address_of(share),
+                                    address_of(map_shared),     nullptr};
   return all;
 }

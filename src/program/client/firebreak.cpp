@@ -3,6 +3,7 @@
 #include <firebreak/firebreak.h>
 
 #include <exception>
+#include <optional>
 
 #include "program/client/session.h"
 #include "program/client/tenant_context.h"
@@ -53,6 +54,19 @@ fb_status bad_argument(fb_session* session, const char* what) {
   return FB_ERROR_INVALID_ARGUMENT;
 }
 
+/// None: it is no such value.
+std::optional<firebreak::abi::Memory> memory_of(fb_memory memory) {
+  switch (memory) {
+    case FB_MEMORY_STATE:
+      return firebreak::abi::Memory::State;
+    case FB_MEMORY_WEIGHTS:
+      return firebreak::abi::Memory::Weights;
+    case FB_MEMORY_SHARED:
+      return firebreak::abi::Memory::Shared;
+  }
+  return std::nullopt;
+}
+
 JoinOptions read_options(const fb_join_options* options) {
   JoinOptions read;
   if (options == nullptr) return read;
@@ -99,12 +113,25 @@ fb_status fb_alloc_as(fb_session* session, const char* name, uint64_t size_bytes
                       int64_t timeout_ms, uint64_t* device_address) {
   if (session == nullptr || name == nullptr || device_address == nullptr)
     return bad_argument(session, "fb_alloc_as: null");
-  if (memory != FB_MEMORY_STATE && memory != FB_MEMORY_WEIGHTS)
-    return bad_argument(session, "fb_alloc_as: no such memory");
-  const auto its =
-      memory == FB_MEMORY_STATE ? firebreak::abi::Memory::State : firebreak::abi::Memory::Weights;
+  const auto its = memory_of(memory);
+  if (!its) return bad_argument(session, "fb_alloc_as: no such memory");
   auto address = without_exceptions(
-      [&] { return session->session->allocate(name, size_bytes, its, Milliseconds(timeout_ms)); });
+      [&] { return session->session->allocate(name, size_bytes, *its, Milliseconds(timeout_ms)); });
+  if (address) *device_address = *address;
+  return keep(session->session->last_error, std::move(address));
+}
+
+fb_status fb_share(fb_session* session) {
+  if (session == nullptr) return bad_argument(session, "fb_share: session is null");
+  return keep(session->session->last_error, without_exceptions([&] { return session->session->share(); }));
+}
+
+fb_status fb_map_shared(fb_session* session, const char* owner, const char* name, int64_t timeout_ms,
+                        uint64_t* device_address) {
+  if (session == nullptr || owner == nullptr || name == nullptr || device_address == nullptr)
+    return bad_argument(session, "fb_map_shared: null");
+  auto address =
+      without_exceptions([&] { return session->session->map_shared(owner, name, Milliseconds(timeout_ms)); });
   if (address) *device_address = *address;
   return keep(session->session->last_error, std::move(address));
 }

@@ -8,20 +8,32 @@ namespace firebreak::client {
 
 Result<GpuMemory::Created> GpuMemory::create(const cuda::Device& device, std::uint64_t address,
                                              std::uint64_t size_bytes) {
+  auto made = make(device, size_bytes);
+  if (!made) return propagate(made);
+  auto memory = map_zeroed(device, address, *made);
+  if (!memory) return propagate(memory);
+  return Created{std::move(*memory), std::move(made->descriptor)};
+}
+
+Result<GpuMemory::Made> GpuMemory::make(const cuda::Device& device, std::uint64_t size_bytes) {
   auto physical = cuda::PhysicalAllocation::create(device, size_bytes);
   if (!physical) return propagate(physical);
   auto descriptor = physical->export_descriptor();
   if (!descriptor) return propagate(descriptor);
-  os::Fd owned(*descriptor);
-  auto mapping = cuda::Mapping::map(device, address, *physical, cuda::Access::ReadWrite);
+  return Made{std::move(*physical), os::Fd(*descriptor)};
+}
+
+Result<GpuMemory> GpuMemory::map_zeroed(const cuda::Device& device, std::uint64_t address, const Made& made) {
+  auto mapping = cuda::Mapping::map(device, address, made.physical, cuda::Access::ReadWrite);
   if (!mapping) return propagate(mapping);
-  const cuda::Driver& driver = physical->driver();
-  if (auto zeroed = cuda::fill_words(driver, address, 0, size_bytes / 4); !zeroed) return propagate(zeroed);
+  const cuda::Driver& driver = made.physical.driver();
+  const std::size_t words = made.physical.size_bytes() / 4;
+  if (auto zeroed = cuda::fill_words(driver, address, 0, words); !zeroed) return propagate(zeroed);
   auto context = cuda::ContextView::current(driver);
   if (!context) return propagate(context);
   // A memset returns before it is done; the tenant's own streams do not wait for it.
   if (auto done = context->synchronize(); !done) return propagate(done);
-  return Created{GpuMemory(std::move(*mapping)), std::move(owned)};
+  return GpuMemory(std::move(*mapping));
 }
 
 Result<GpuMemory> GpuMemory::import_at(const cuda::Device& device, std::uint64_t address,

@@ -7,6 +7,7 @@
 
 #include "ground/os/fd.h"
 #include "program/cuda/mapping.h"
+#include "program/cuda/physical_allocation.h"
 
 namespace firebreak::client {
 
@@ -18,6 +19,13 @@ class GpuMemory {
   /// granularity_bytes.
   struct Created;
   static Result<Created> create(const cuda::Device& device, std::uint64_t address, std::uint64_t size_bytes);
+  /// The same in two steps, for memory whose address is not known before it is made.
+  struct Made {
+    cuda::PhysicalAllocation physical;
+    os::Fd descriptor;
+  };
+  static Result<Made> make(const cuda::Device& device, std::uint64_t size_bytes);
+  static Result<GpuMemory> map_zeroed(const cuda::Device& device, std::uint64_t address, const Made& made);
   /// Memory that another process made.
   static Result<GpuMemory> import_at(const cuda::Device& device, std::uint64_t address,
                                      std::uint64_t size_bytes, cuda::Access access, int descriptor);

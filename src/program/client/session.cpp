@@ -21,6 +21,7 @@ namespace {
 
 /// The driver's granularity for memory that can be exported.
 constexpr std::uint64_t granularity_bytes = 2 * mib;
+constexpr const char* unanswered = "its first try, of another size or use, is not answered yet";
 /// Addresses that each process of a tenant sets aside for shared allocations; they cost nothing until memory
 /// is mapped.
 constexpr std::uint64_t arena_bytes = 256 * gib;
@@ -138,8 +139,9 @@ Outcome<std::unique_ptr<Session>> Session::join(const JoinOptions& options) {
   const std::string token = os::environment_variable("FIREBREAK_TOKEN").value_or("");
   const abi::Role wanted = *role == FB_ROLE_ACTIVE ? abi::Role::Active : abi::Role::Standby;
   // The next agent refuses a join whose answer is lost where there is no number, as ever.
-  auto welcome = join_this_or_next(socket_path, {tenant, wanted, token, os::random_token().value_or(""),
-                                                 or_environment({}, "CUDA_MPS_PIPE_DIRECTORY")});
+  const abi::Join asked{tenant, wanted, token, os::random_token().value_or(""),
+                        or_environment({}, "CUDA_MPS_PIPE_DIRECTORY")};
+  auto welcome = join_this_or_next(socket_path, asked);
   if (!welcome) return tl::unexpected(welcome.error());
   auto& [link, answer] = *welcome;
   const auto* joined = std::get_if<abi::Joined>(&answer.message);
@@ -148,7 +150,7 @@ Outcome<std::unique_ptr<Session>> Session::join(const JoinOptions& options) {
   if (!shared) return tl::unexpected(shared.error());
   link->come_back({socket_path, {tenant, token}, Milliseconds(joined->agent_returns_ms)});
   std::unique_ptr<Session> session(
-      new Session(std::move(link), std::move(*shared), std::move(answer.descriptors.at(0)), *role, *joined));
+      new Session(std::move(link), std::move(*shared), std::move(answer.descriptors.at(0)), asked, *joined));
   session->agent_socket_ = socket_path;
   // A predecessor was lost there, and its memory and commits were not.
   const bool goes_on = *role == FB_ROLE_ACTIVE && joined->epoch > 0;
@@ -158,17 +160,20 @@ Outcome<std::unique_ptr<Session>> Session::join(const JoinOptions& options) {
   return session;
 }
 
-Session::Session(std::unique_ptr<link::AgentLink> link, os::Mapping shared, os::Fd page_file, fb_role role,
-                 const abi::Joined& joined)
+Session::Session(std::unique_ptr<link::AgentLink> link, os::Mapping shared, os::Fd page_file,
+                 const abi::Join& asked, const abi::Joined& joined)
     : injections_(std::make_unique<InjectionHook>(*link)),
       link_(std::move(link)),
       shared_(std::move(shared)),
       page_file_(std::move(page_file)),
-      role_(role),
+      role_(asked.role == abi::Role::Active ? FB_ROLE_ACTIVE : FB_ROLE_STANDBY),
       epoch_(joined.epoch),
       member_(joined.member),
+      tenant_(asked.tenant),
       arena_base_(joined.arena_base),
-      next_address_(joined.arena_base) {
+      next_address_(joined.arena_base),
+      shared_base_(joined.shared_base),
+      shared_bytes_(joined.shared_bytes) {
   auto* word = &page().promotion;
   link_->on_lost([word] { os::futex_wake(*word); });
   auto* turn = &page().turn;
@@ -178,7 +183,7 @@ Session::Session(std::unique_ptr<link::AgentLink> link, os::Mapping shared, os::
   });
   // The next agent says anew whether it wants to be told.
   link_->on_away([turn] { turn->heard.store(0, std::memory_order_release); });
-  if (role == FB_ROLE_ACTIVE) note_class();
+  if (role_ == FB_ROLE_ACTIVE) note_class();
   link_->on_inject([hook = injections_.get()](const abi::Inject& wanted) { hook->request(wanted); });
 }
 
@@ -223,7 +228,11 @@ Outcome<std::uint64_t> Session::allocate(const std::string& name, std::uint64_t 
   if (fenced()) return failure(FB_ERROR_FENCED, "another process is active now");
   if (const auto offered = unpublished_.find(name); offered != unpublished_.end()) {
     if (offered->second.size_bytes == size_bytes && offered->second.memory == memory) return publish(name);
-    return failure(FB_ERROR_INVALID_ARGUMENT, "its first try, of another size or use, is not answered yet");
+    return failure(FB_ERROR_INVALID_ARGUMENT, unanswered);
+  }
+  if (const auto offered = unplaced_.find(name); offered != unplaced_.end()) {
+    const bool is_same = offered->second.size_bytes == size_bytes && memory == abi::Memory::Shared;
+    return is_same ? publish_shared(name) : failure(FB_ERROR_INVALID_ARGUMENT, unanswered);
   }
   // The driver and the agent's answer need this; an error of the driver's would not say what is missing.
   if (auto room = os::make_room_for_descriptors(descriptors_of_an_allocation); !room)
@@ -234,6 +243,7 @@ Outcome<std::uint64_t> Session::allocate(const std::string& name, std::uint64_t 
   if (shared && shared->size_bytes < size_bytes) return too_small(name, shared->size_bytes);
   if (shared) return import(name, *shared);
   if (!makes_it || shared.error().code != ErrorCode::NotFound) return agent_failure(shared.error());
+  if (memory == abi::Memory::Shared) return create_shared(name, size_bytes);
   return create(name, size_bytes, memory);
 }
 
@@ -268,21 +278,31 @@ Outcome<std::uint64_t> Session::publish(const std::string& name) {
 
 Outcome<std::uint64_t> Session::import(const std::string& name,
                                        const link::AgentLink::SharedAllocation& shared) {
-  const auto device = current_device();
-  if (!device) return tl::unexpected(device.error());
-  if (auto reserved = reserve_arena(); !reserved) return tl::unexpected(reserved.error());
-  auto memory = GpuMemory::import_at(*device, shared.address, shared.size_bytes, access_to(shared.memory),
-                                     shared.descriptor.get());
-  if (!memory) return cuda_failure(memory.error());
-  next_address_ = std::max(next_address_, shared.address + shared.size_bytes);
+  auto memory = import_memory(shared);
+  if (!memory) return tl::unexpected(std::move(memory.error()));
+  if (shared.memory == abi::Memory::Shared)
+    may_write_shared_ |= access_to(shared) == cuda::Access::ReadWrite;
+  else
+    next_address_ = std::max(next_address_, shared.address + shared.size_bytes);
   return allocations_.emplace(name, std::move(*memory)).first->second.address();
 }
 
+Outcome<GpuMemory> Session::import_memory(const link::AgentLink::SharedAllocation& shared) {
+  const auto device = current_device();
+  if (!device) return tl::unexpected(device.error());
+  auto reserved = shared.memory == abi::Memory::Shared ? reserve_shared() : reserve_arena();
+  if (!reserved) return tl::unexpected(reserved.error());
+  auto memory = GpuMemory::import_at(*device, shared.address, shared.size_bytes, access_to(shared),
+                                     shared.descriptor.get());
+  if (!memory) return cuda_failure(memory.error());
+  return std::move(*memory);
+}
+
 /// An active that begins where nothing was committed writes the weights anew: its predecessor may have died
-/// halfway.
-cuda::Access Session::access_to(abi::Memory memory) const {
-  const bool begins = role_ == FB_ROLE_ACTIVE && recovered_.next_step == 0;
-  return memory == abi::Memory::State || begins ? cuda::Access::ReadWrite : cuda::Access::ReadOnly;
+/// halfway. Once others may have them nobody does.
+cuda::Access Session::access_to(const link::AgentLink::SharedAllocation& shared) const {
+  const bool begins = role_ == FB_ROLE_ACTIVE && recovered_.next_step == 0 && !shared.is_shared;
+  return shared.memory == abi::Memory::State || begins ? cuda::Access::ReadWrite : cuda::Access::ReadOnly;
 }
 
 Outcome<void> Session::reserve_arena() {

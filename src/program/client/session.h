@@ -49,6 +49,8 @@ class Session {
   fb_role role() const { return role_.load(std::memory_order_acquire); }
   Outcome<std::uint64_t> allocate(const std::string& name, std::uint64_t size_bytes, abi::Memory memory,
                                   Milliseconds timeout);
+  Outcome<void> share();
+  Outcome<std::uint64_t> map_shared(const std::string& owner, const std::string& name, Milliseconds timeout);
   Outcome<void> ready();
   Outcome<fb_resume> wait_promotion(Milliseconds timeout);
   Outcome<void> commit(CUstream stream, std::uint64_t step, const journal::NewState& state,
@@ -78,7 +80,7 @@ class Session {
 
  private:
   /// `page_file` is a descriptor of what `shared` maps.
-  Session(std::unique_ptr<link::AgentLink> link, os::Mapping shared, os::Fd page_file, fb_role role,
+  Session(std::unique_ptr<link::AgentLink> link, os::Mapping shared, os::Fd page_file, const abi::Join& asked,
           const abi::Joined& joined);
 
   abi::SharedMemory& shared() const { return *shared_.as<abi::SharedMemory>(); }
@@ -106,9 +108,15 @@ class Session {
   bool is_step_queued_ahead() const;
   Outcome<void> register_page();
   Outcome<void> reserve_arena();
+  // Shared memory, in session_shared.cpp.
+  Outcome<void> reserve_shared();
+  Outcome<std::uint64_t> create_shared(const std::string& name, std::uint64_t size_bytes);
+  Outcome<std::uint64_t> publish_shared(const std::string& name);
+  bool can_share() const { return shared_bytes_ > 0; }
   Outcome<std::uint64_t> create(const std::string& name, std::uint64_t size_bytes, abi::Memory memory);
   Outcome<std::uint64_t> publish(const std::string& name);
   Outcome<std::uint64_t> import(const std::string& name, const link::AgentLink::SharedAllocation& shared);
+  Outcome<GpuMemory> import_memory(const link::AgentLink::SharedAllocation& shared);
   Outcome<void> become_active(std::uint32_t epoch);
   /// The epoch in which this process is the active one, where it was promoted.
   std::optional<std::uint32_t> own_promotion();
@@ -118,7 +126,7 @@ class Session {
   CUdeviceptr device_address_of(const std::atomic<std::uint64_t>& word) const;
   journal::CommitWriter& writer();
   Outcome<void> append(CUstream stream, const journal::NewState& state);
-  cuda::Access access_to(abi::Memory memory) const;
+  cuda::Access access_to(const link::AgentLink::SharedAllocation& shared) const;
   fb_resume resume_point() const;
 
   std::atomic<bool> is_to_hand_over_ = false;  ///< somebody asked for it; the link's thread sets it
@@ -131,17 +139,22 @@ class Session {
   std::atomic<fb_role> role_;  ///< the two are read by any thread; the epoch is set before the role
   std::atomic<std::uint32_t> epoch_;
   std::uint32_t member_;  ///< The shared page names us so.
+  std::string tenant_;
   std::uint64_t arena_base_;
   std::uint64_t next_address_;
+  std::uint64_t shared_base_;
+  std::uint64_t shared_bytes_;  ///< 0: the agent shares nothing
   std::optional<journal::CommitWriter> writer_;
   journal::Recovered recovered_;
   std::int64_t promoted_at_ns_ = 0;
-  bool has_asked_for_core_dumps_ = false;       ///< enter_core_dump_mode()
+  bool has_asked_for_core_dumps_ = false;  ///< enter_core_dump_mode()
   std::string agent_socket_;
   std::shared_ptr<const cuda::Driver> driver_;  ///< This stands before all that is made with it.
   std::optional<cuda::HostRegistration> registration_;
   std::optional<cuda::AddressReservation> arena_;
+  std::optional<cuda::AddressReservation> shared_arena_;
   std::map<std::string, GpuMemory> allocations_;
+  std::map<std::pair<std::string, std::string>, GpuMemory> of_others_;  ///< by their owners and their names
   /// Made, and offered to the agent, which has not answered: whoever asks for it again gets this one.
   struct Unpublished {
     std::uint64_t address = 0;
@@ -150,6 +163,14 @@ class Session {
     GpuMemory::Created created;
   };
   std::map<std::string, Unpublished> unpublished_;
+  /// The same of shared memory, which is mapped once the agent has said where.
+  struct Unplaced {
+    std::uint64_t size_bytes = 0;
+    GpuMemory::Made made;
+  };
+  std::map<std::string, Unplaced> unplaced_;
+  bool may_write_shared_ = false;    ///< this process has it writable, and may have work under way there
+  bool has_asked_to_share_ = false;  ///< and was not answered
   std::uint32_t hand_overs_ = 0;     ///< tries
   std::int64_t last_turn_ns_ = 0;    ///< when a turn was last given without a wait; 0: it was not
   bool has_told_of_wishes_ = false;  ///< this active has
