@@ -90,7 +90,7 @@ void PairKeeper::on_signal(int number) {
 /// Of this agent or of the next one: without an agent, the end of a kernel under way is its neighbours' end.
 /// The answer comes when all are gone whom the agent knows.
 void PairKeeper::ask_for_end() {
-  AgentRequest::Question question{options_.socket_path, abi::EndTenant{options_.name, grace_ms},
+  AgentRequest::Question question{options_.socket_path, abi::EndTenant{options_.name, grace_ms, true},
                                   next_agent_patience, end_patience};
   end_request_ = std::make_unique<AgentRequest>(
       *loop_, std::move(question), nullptr, [this](const auto& answer, const auto&) {

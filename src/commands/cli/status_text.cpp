@@ -61,6 +61,16 @@ std::vector<std::string> hold_row(const json& hold) {
   return {word(hold, "pid"), word(hold, "tenant"), work_of(hold), word(hold, "since_death_ms") + " ms"};
 }
 
+/// Of memory that one tenant has made for others.
+std::vector<std::string> shared_row(const json& shared) {
+  std::vector<std::string> tenants;
+  for (const json& each : shared.value("tenants", json::array())) tenants.push_back(each.get<std::string>());
+  const auto bytes = shared.value("bytes", std::uint64_t{0});
+  return {word(shared, "owner"), fmt::format("{} MiB", bytes >> 20U), word(shared, "allocations"),
+          shared.value("is_shared", false) ? "yes" : "not yet",
+          tenants.empty() ? "nobody" : fmt::format("{}", fmt::join(tenants, ","))};
+}
+
 /// Of a client that nobody has placed in the domain.
 std::vector<std::string> foreign_row(const json& client, const json& domain) {
   return {word(client, "pid"), word(client, "name"), word(client, "uid"), word(domain, "name"),
@@ -181,6 +191,9 @@ std::string status_text(const std::string& document) {
   for (const json& tenant : status.value("tenants", json::array()))
     rows.push_back(tenant_row(tenant, domains));
   text += rows.size() > 1 ? "\n" + table(rows) : "\nno tenants\n";
+  rows = {{"MADE BY", "MEMORY", "ALLOCATIONS", "SHARED", "TENANTS"}};
+  for (const json& shared : status.value("shared", json::array())) rows.push_back(shared_row(shared));
+  if (rows.size() > 1) text += "\n" + table(rows);
   rows = {{"DEAD", "TENANT", "ITS LAST KERNELS", "SINCE"}};
   for (const json& hold : status.value("holds", json::array())) {
     if (is_of_dead(hold)) rows.push_back(hold_row(hold));

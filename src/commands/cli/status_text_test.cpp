@@ -121,6 +121,17 @@ TEST(StatusText, ShowsClientsThatNobodyHasPlaced) {
             "77       python3  1000  a       not placed by us");
 }
 
+TEST(StatusText, ShowsMemoryThatTenantsShare) {
+  EXPECT_EQ(status_text(R"({"domains": [], "tenants": [], "shared": [
+       {"owner": "maker", "user": 0, "bytes": 4194304, "allocations": 2, "is_shared": true,
+        "tenants": ["one", "two"]},
+       {"owner": "old", "user": 0, "bytes": 2097152, "allocations": 1, "is_shared": false, "tenants": []}]})"),
+            "DOMAIN  STATE  GPU  DAEMON  SERVERS  CLIENTS  RESTARTS  LAST NEWS\n\nno tenants\n\n"
+            "MADE BY  MEMORY  ALLOCATIONS  SHARED   TENANTS\n"
+            "maker    4 MiB   2            yes      one,two\n"
+            "old      2 MiB   1            not yet  nobody");
+}
+
 TEST(StatusText, ShowsTheDomainForAnchors) {
   EXPECT_EQ(status_text(R"({"domains": [], "anchors": [{"name": "anchor", "state": "restarting", "gpu": "",
        "daemon_pid": 1, "server_pids": [2], "clients": [], "daemon_restarts": 0, "server_restarts": 3,

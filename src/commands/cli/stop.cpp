@@ -13,6 +13,7 @@ struct Options {
   std::string socket_path;
   std::string name;
   std::uint32_t grace_ms = 2000;
+  bool force = false;
 };
 
 /// What MPS, a fault that has to pass first, and the agent itself may take beyond the grace.
@@ -21,7 +22,7 @@ constexpr Milliseconds beyond_grace{10'000};
 Status stop(const Options& options) {
   auto link = link::AgentLink::connect(options.socket_path);
   if (!link) return propagate(link);
-  const auto answer = (*link)->ask(abi::EndTenant{options.name, options.grace_ms}, -1,
+  const auto answer = (*link)->ask(abi::EndTenant{options.name, options.grace_ms, options.force}, -1,
                                    Milliseconds(options.grace_ms) + beyond_grace);
   if (!answer && answer.error().code == ErrorCode::Timeout) {
     return fail(ErrorCode::Timeout, fmt::format("tenant '{}' has not ended", options.name),
@@ -45,6 +46,7 @@ void add_stop(CLI::App& app, Action& action) {
   command->add_option("--grace-ms", options->grace_ms, "Between SIGTERM and SIGKILL")
       ->check(CLI::Range(0, 60'000))
       ->capture_default_str();
+  command->add_flag("--force", options->force, "Also where others map memory that it shares: they keep it");
   add_socket_option(*command, options->socket_path);
   command->callback([options, &action] {
     action = [options] {
