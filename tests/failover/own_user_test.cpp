@@ -81,6 +81,13 @@ class OwnUser : public SupervisedAgent {
     wait_until_adopted(name);
     return neighbour;
   }
+  /// Until the agent has forgotten the tenant; the test's own time limit bounds it.
+  void wait_for_status_of_none(const std::string& name) {
+    while (!status_of(name).is_null()) {
+      while (stage_->loop().run_once(Milliseconds(0))) {
+      }
+    }
+  }
   void expect_taken_over(Player& active, Player& standby) {
     send(pid_of(tenant), SIGKILL);
     wait_for_end(active);
@@ -138,6 +145,36 @@ TEST_F(OwnUser, TenantsOfSeveralUsersComputeAndOneIsTakenOver) {
   expect_taken_over(active, standby);
   expect_unharmed(one);
   expect_unharmed(other);
+}
+
+TEST_F(OwnUser, WhatOneUserSharesAnotherDoesNotGet) {
+  start_supervised(as_own_user());
+  const auto sharer = [this](const std::string& user, const std::string& name,
+                             const std::vector<std::string>& words) -> Player& {
+    std::vector<std::string> all = {"run", "--name", name, "--", FIREBREAK_TEST_SHARER};
+    all.insert(all.end(), words.begin(), words.end());
+    return start_as(user, all);
+  };
+  Player& maker =
+      sharer("65533", "maker", {"make", "backbone", "1", "write", "42", "share", "wait", "leave"});
+  wait("the maker", [&] { return maker.said("waits"); });
+  EXPECT_TRUE(maker.said("share FB_OK")) << testing::PrintToString(maker.lines);
+  Player& friendly = sharer("65533", "friend", {"map", "maker", "backbone", "-1", "read", "leave"});
+  wait_for_end(friendly);
+  EXPECT_TRUE(friendly.said("read 0 42")) << testing::PrintToString(friendly.lines);
+  Player& stranger =
+      sharer(tenants, "stranger",
+             {"map", "maker", "backbone", "10", "wait", "map", "maker", "backbone", "10", "leave"});
+  wait("the stranger", [&] { return stranger.said("waits"); });
+  EXPECT_TRUE(stranger.said("map FB_ERROR_REFUSED 0: tenant 'maker' is another user's"))
+      << testing::PrintToString(stranger.lines);
+  maker.actor->tell("go");
+  wait_for_end(maker);
+  wait_for_status_of_none("maker");
+  stranger.actor->tell("go");
+  wait_for_end(stranger);
+  EXPECT_TRUE(stranger.said("map FB_ERROR_TIMEOUT 0: no tenant 'maker' shares its memory"))
+      << testing::PrintToString(stranger.lines);
 }
 
 TEST_F(OwnUser, AFaultInADomainIsSurvivedAndTheDomainServesAgain) {
