@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The example is a whole tenant: killed, its standby writes what it would have written.
+// The examples are whole tenants: killed, the standby of one writes what it would have written; and what one
+// makes others read.
 #include <gmock/gmock.h>
 #include <signal.h>
 
@@ -71,6 +72,30 @@ TEST_F(Example, KilledItsStandbyWritesTheSame) {
   EXPECT_EQ(sandbox.wait(active).signal, SIGKILL);
   EXPECT_TRUE(sandbox.wait(standby).clean());
   EXPECT_EQ(kernel.read_file(output).value(), expected_numbers());
+  end_agent();
+}
+
+TEST_F(Example, WeightsAreMadeOnceAndReadByTwoTenants) {
+  const auto run_weights = [this](const std::string& name, const std::vector<std::string>& of = {}) {
+    std::vector<std::string> arguments = {"run",
+                                          "--socket",
+                                          socket,
+                                          "--name",
+                                          name,
+                                          "--",
+                                          std::string(FIREBREAK_PROGRAMS) + "/firebreak-example-weights"};
+    arguments.insert(arguments.end(), of.begin(), of.end());
+    const auto ended = sandbox.run("firebreak", arguments);
+    EXPECT_TRUE(ended.status.clean()) << ended.output;
+    return ended.output;
+  };
+  EXPECT_EQ(run_weights("maker"), "");
+  std::uint32_t sum = 0;
+  for (std::uint32_t i = 0; i < 1u << 20; ++i) sum += i * 2654435761u;
+  for (const char* reader : {"one", "other"}) {
+    EXPECT_EQ(run_weights(reader, {"maker"}),
+              "the weights of maker at 540000000000 add up to " + std::to_string(sum) + "\n");
+  }
   end_agent();
 }
 

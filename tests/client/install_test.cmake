@@ -30,7 +30,7 @@ run(${CMAKE_COMMAND} -G Ninja -S ${FOLDER}/source -B ${FOLDER}/build -D CMAKE_PR
 run(${CMAKE_COMMAND} --build ${FOLDER}/build)
 
 # Both load the library, and find a GPU but no agent.
-foreach(program ${FOLDER}/by-pkg-config ${FOLDER}/build/numbers)
+foreach(program ${FOLDER}/by-pkg-config ${FOLDER}/build/numbers ${FOLDER}/build/weights)
   execute_process(COMMAND ${CMAKE_COMMAND} -E env LD_LIBRARY_PATH=${FOLDER}/prefix/lib:${FOLDER}/prefix/lib/softgpu
                           FIREBREAK_SOFTGPU_DIR=${FOLDER}/gpu ${program}
                   RESULT_VARIABLE status ERROR_VARIABLE errors)
