@@ -41,7 +41,7 @@ class Sharing : public SupervisedAgent {
     EXPECT_TRUE(reader.said(std::string("map ") + at_first)) << testing::PrintToString(reader.lines);
     EXPECT_EQ(std::ranges::count(reader.lines, "read 0 42"), times) << testing::PrintToString(reader.lines);
   }
-  /// It reads once more, whatever has happened since.
+  /// Has it read once more, whatever has happened since.
   void expect_reads_on(Player& reader) {
     reader.actor->tell("go");
     wait("its second look", [&] { return std::ranges::count(reader.lines, "waits") == 2; });
@@ -177,7 +177,7 @@ TEST_F(Sharing, TheAgentIsKilledAndEverybodyHasWhatItHad) {
   Player& maker =
       start_sharer("maker", {"make", "backbone", "4194304", "write", "42", "wait", "share", "wait", "leave"});
   wait_for_words(maker, "waits");
-  kill_agent();  // between what is made and what is shared, while somebody waits for it
+  kill_agent();  // somebody waits for what is made, and not shared yet
   wait_for_next_agent();
   maker.actor->tell("go");
   wait_for_words(maker, "share FB_OK");

@@ -87,7 +87,7 @@ Status SharedWeights::share(const WeightsName& name) {
   }
   if (std::exchange(found->second.is_shared, true))
     return fail(ErrorCode::InvalidArgument, fmt::format("tenant '{}' has shared its memory", name.owner));
-  // It may have been started anew, and not have asked for what it made before.
+  // The owner may have been started anew, and not have asked for what it made before.
   found->second.tenants.insert(name.owner);
   return {};
 }

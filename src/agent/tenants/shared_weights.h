@@ -19,7 +19,7 @@
 
 namespace firebreak::agent {
 
-/// Whose they are. Another user's tenant of the same name has its own.
+/// Says whose they are. Another user's tenant of the same name has its own.
 struct WeightsName {
   uid_t user = 0;
   std::string owner;  ///< the tenant that made them, which need not be there any more
@@ -38,8 +38,8 @@ class SharedWeights {
   struct Group {
     vault::Vault pieces;
     bool is_shared = false;
-    std::set<std::string> tenants = {};          ///< those that have it, each with a process
-    std::optional<Monotonic> nobody_since = {};  ///< no tenant has it; of a shared one
+    std::set<std::string> tenants = {};          ///< tenants that have it, each with a process
+    std::optional<Monotonic> nobody_since = {};  ///< the moment since which no tenant has what is shared
   };
   using Map = std::map<WeightsName, Group>;
 
@@ -60,7 +60,7 @@ class SharedWeights {
   void put_away(const WeightsName& name, const std::string& piece);
   /// Nobody has a descriptor of that piece any more. A group without any is gone.
   void forget(const WeightsName& name, const std::string& piece);
-  /// All is written: others may have it. InvalidArgument: nothing was made, or it has been shared already.
+  /// Lets others have it: all is written. InvalidArgument: nothing was made, or it has been shared already.
   Status share(const WeightsName& name);
   /// The tenant has it from now on. Its owner has it before it is shared. NotFound: it is not there, or not
   /// shared yet. InvalidArgument: it is, and has no such piece.
@@ -70,7 +70,7 @@ class SharedWeights {
   void leave(const std::string& tenant, Monotonic now);
   /// Returns what has ended by now, to be erased: nobody has had it for the lease.
   std::vector<WeightsName> ended(Monotonic now) const;
-  /// When the next one ends, unless a tenant takes it; none: none is about to.
+  /// Returns when the next one ends, unless a tenant takes it; none: none is about to.
   std::optional<Monotonic> next_end() const;
   void erase(const WeightsName& name) { groups_.erase(name); }
 

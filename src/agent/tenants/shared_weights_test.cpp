@@ -197,7 +197,7 @@ class World {
     bool is_there = false;
     bool has_process = false;
   };
-  /// What a tenant's processes have mapped.
+  /// Memory that a tenant's processes have mapped.
   struct Mapped {
     std::string tenant;
     WeightsName of;
@@ -321,7 +321,7 @@ class World {
       ASSERT_TRUE(group.is_shared ? group.nobody_since == left_.at(name) : is_its_makers)
           << "nobody has what " << name.owner << " made";
     }
-    // What has ended has ended for the model, too: only in its own time.
+    // The model forgets what has ended, which has its own time.
     for (auto each = made_.begin(); each != made_.end();) {
       if (weights_.find(each->first) != nullptr) {
         ++each;
@@ -345,7 +345,7 @@ class World {
   std::map<WeightsName, std::map<std::string, std::uint64_t>> made_;
   std::set<WeightsName> shared_;
   std::set<std::pair<WeightsName, std::string>> having_;
-  std::map<WeightsName, Monotonic> left_;  ///< when a tenant that had it ended last
+  std::map<WeightsName, Monotonic> left_;  ///< the last end of a tenant that had it
 };
 
 TEST(SharedWeightsWorld, NobodyHasMemoryThatIsGoneAndNothingStaysThatNobodyHas) {

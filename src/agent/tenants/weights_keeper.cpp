@@ -76,7 +76,7 @@ void WeightsKeeper::publish(Connection& connection, const Tenant& tenant, const 
   put_away(connection.asker(), name, *piece);
 }
 
-/// What is shared outlives its maker: a user has no more of it than it may have tenants.
+/// Shared memory outlives its maker: a user has no more of it than it may have tenants.
 Status WeightsKeeper::room_for(const Connection& connection, const WeightsName& name) const {
   if (at_.weights.find(name) != nullptr) return {};
   const auto of_user = static_cast<std::size_t>(std::ranges::count_if(
@@ -113,7 +113,7 @@ Status WeightsKeeper::take_in(const Connection& connection, const Tenant& tenant
   return {};
 }
 
-/// As of other memory: who asked is answered when it is put away, or cannot be.
+/// Answers who asked when it is put away, or cannot be, as of other memory.
 void WeightsKeeper::put_away(const Asker& asker, const WeightsName& name, const vault::Entry& piece) {
   const auto answer_asker = [this, asker, name, its = piece.name] {
     at_.server.handle(asker, [&](Connection& connection) {
@@ -171,7 +171,7 @@ bool WeightsKeeper::give_own(Connection& connection, const Tenant& tenant, const
   return true;
 }
 
-/// Whose that tenant is says nothing of what it shares.
+/// Refuses for whose that tenant is, which says nothing of what it shares.
 void WeightsKeeper::give(Connection& connection, const abi::GiveShared& request) {
   const Tenant* const tenant = at_.tenants.of(connection);
   if (tenant == nullptr) return refuse(connection, not_in_that_role("give_shared").error());
@@ -290,7 +290,7 @@ void WeightsKeeper::forget_lost(const WeightsName& name, const std::vector<std::
 
 bool WeightsKeeper::takes_up(const std::string& leaving) {
   if (!is_weights_owner(leaving)) return false;
-  // What was made since goes with that.
+  // Memory that was made since goes with that.
   const bool is_there_again = std::ranges::any_of(
       at_.weights.all(), [&](const auto& each) { return weights_owner(each.first) == leaving; });
   is_there_again ? at_.records.has_left(leaving) : clear_shelf_of(leaving);

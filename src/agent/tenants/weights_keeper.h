@@ -53,7 +53,7 @@ class WeightsKeeper {
   void give(Connection& connection, const abi::GiveShared& request);
   void on_closed(const Connection& connection) { waiting_.erase(connection.id()); }
 
-  // What that tenant has made.
+  // Questions about what that tenant has made.
   bool has(const Tenant& tenant, const std::string& piece) const;
   bool has_unshared(const Tenant& tenant) const;
   std::uint64_t bytes_of(const Tenant& tenant) const;

@@ -12,7 +12,7 @@ namespace firebreak::client {
 namespace {
 
 constexpr const char* agent_is_older = "the firebreak agent is older than this program, and shares no memory";
-/// As of the tenant's own allocations.
+/// The same as of the tenant's own allocations.
 constexpr std::uint64_t descriptors_of_an_allocation = 8;
 
 }  // namespace
@@ -57,7 +57,7 @@ Outcome<std::uint64_t> Session::publish_shared(const std::string& name) {
   return known->second.address();
 }
 
-/// What this process wrote has arrived, or nobody gets it.
+/// Waits for what this process wrote: nobody gets half of it.
 Outcome<void> Session::share() {
   if (role_ != FB_ROLE_ACTIVE) return failure(FB_ERROR_INVALID_ARGUMENT, "only an active shares");
   if (fenced()) return failure(FB_ERROR_FENCED, "another process is active now");
