@@ -21,6 +21,7 @@ import dataclasses
 import json
 import pathlib
 import random
+import signal
 import socket
 import statistics
 import sys
@@ -245,6 +246,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--tile-ms", type=int, default=8000, help="between two units, so that a standby is there for each")
     parser.add_argument("--engine", choices=("torch", "denoise"), default="torch", help="denoise: on the software GPU")
     options = parser.parse_args(arguments)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     given = " ".join(arguments[2:])
     seen: dict[str, Any] = {
         "what": "torch_diffusion.measure",

@@ -119,7 +119,7 @@ class AnyCrash(unittest.TestCase):
         print(f"seed {seed} (replay: FIREBREAK_TEST_SEED={seed})")
         chance = random.Random(seed)
         answered = crashes = 0
-        for _ in range(150):
+        for _ in range(60):
             life, before = Life(chance), crashes
             for _ in range(chance.randint(20, 80)):
                 if chance.random() < 0.25:
@@ -149,8 +149,8 @@ class AnyCrash(unittest.TestCase):
             self.assertEqual(len(numbers), len(set(numbers)))
             # A step has two pictures at most, and a tile is one of its own: that much is computed again.
             self.assertLessEqual(life.vault.units_computed - life.vault.units_committed, 2 * (crashes - before + 1))
-        self.assertGreater(answered, 500)
-        self.assertGreater(crashes, 200)
+        self.assertGreater(answered, 200)
+        self.assertGreater(crashes, 80)
 
 
 class Loop(unittest.TestCase):
