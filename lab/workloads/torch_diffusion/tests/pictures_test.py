@@ -57,6 +57,9 @@ class AnyEnd(PicturesTest):
         self.assertEqual(asked.wait(PATIENCE_S), 0)
         os.kill(self.until_protected(first), signal.SIGKILL)
         self.assertEqual(self.picture(client), self.drawn_by_denoise(20))
+        # All state, the request, and each of its steps; whoever goes on begins nothing anew.
+        now = self.until_tenant(NAME, lambda now: now["phase"] == "serving")
+        self.assertEqual(now["committed_steps"], 1 + 1 + 20)
 
 
 if __name__ == "__main__":
