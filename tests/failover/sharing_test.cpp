@@ -145,6 +145,7 @@ TEST_F(Sharing, AMakerThatIsKilledAfterItHasSharedTakesNothingAlong) {
   expect_has_read(again, 1);
   EXPECT_TRUE(again.said("share FB_ERROR_INVALID_ARGUMENT")) << "it has been shared";
   expect_leaves(reader);
+  expect_reads_on(late);
   expect_leaves(late);
 }
 
@@ -190,6 +191,7 @@ TEST_F(Sharing, TheAgentIsKilledAndEverybodyHasWhatItHad) {
   expect_reads_on(reader);
   Player& late = start_reader("late");
   expect_leaves(reader);
+  expect_reads_on(late);
   expect_leaves(late);
 }
 
