@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ground/os/become.h"
 
+#include <elf.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <fstream>
 #include <string_view>
 
 #include "ground/os/fd.h"
@@ -22,8 +24,23 @@ std::vector<char*> pointers_to(const std::vector<std::string>& words) {
   return pointers;
 }
 
+/// True where a shell may read it as its commands, as shells themselves decide: none of the bytes of its
+/// first line is zero.
+bool is_text(const std::string& file) {
+  constexpr std::size_t most_looked_at = 256;
+  std::string beginning(most_looked_at, '\0');
+  std::ifstream stream(file, std::ios::binary);
+  stream.read(beginning.data(), static_cast<std::streamsize>(most_looked_at));
+  beginning.resize(static_cast<std::size_t>(stream.gcount()));
+  return beginning.substr(0, beginning.find('\n')).find('\0') == std::string::npos &&
+         !beginning.starts_with(ELFMAG);
+}
+
 /// A file that is there is not found where what Linux starts in its place is not.
 Status failed_start(const std::string& program, const std::string& file, int error) {
+  if (error == ENOEXEC)
+    return fail(ErrorCode::Unsupported, "start " + program + ": it is no program that this machine runs",
+                "it may be broken, or built for another kind of machine");
   std::string starter = error == ENOENT ? starter_of(file) : std::string();
   if (starter.empty() || ::access(starter.c_str(), F_OK) == 0) return fail_errno("start " + program, error);
   const bool ends_with_return = starter.back() == '\r';
@@ -60,7 +77,11 @@ Status become_program(const std::string& file, const std::vector<std::string>& a
     return std::ranges::any_of(environment, [&](const auto& each) { return each.first == name; });
   });
   for (const auto& [name, value] : environment) variables.push_back(name + "=" + value);
-  ::execvpe(file.c_str(), pointers_to(arguments).data(), pointers_to(variables).data());
+  const std::vector<char*> words = pointers_to(arguments);
+  const std::vector<char*> its_environment = pointers_to(variables);
+  ::execve(file.c_str(), words.data(), its_environment.data());
+  // Commands without a first line that names their shell: the C library has one read them, whatever they are.
+  if (errno == ENOEXEC && is_text(file)) ::execvpe(file.c_str(), words.data(), its_environment.data());
   return failed_start(arguments.front(), file, errno);
 }
 

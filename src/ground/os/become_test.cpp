@@ -70,6 +70,28 @@ TEST_F(ProgramFile, IsBecomeWithItsNameItsArgumentsAndWhatIsSaidOfItsEnvironment
   EXPECT_EQ(status_of(directory.path(), {"folder"}), 126);
 }
 
+TEST_F(ProgramFile, ThatNoKernelOfThisMachineRunsIsGivenToNoShell) {
+  using namespace std::string_literals;
+  std::ifstream shell("/bin/sh", std::ios::binary);
+  std::string foreign(std::istreambuf_iterator<char>(shell), {});
+  constexpr std::size_t machine_place = 18;  // e_machine of an ELF file
+  ASSERT_GT(foreign.size(), machine_place);
+  foreign[machine_place] = '\xb7';  // AArch64
+  for (const std::string& content : {foreign,
+                                     "\x7f"
+                                     "ELF"s,
+                                     "\0\1\2"s,
+                                     "\x7f"
+                                     "ELF\nexit 5\n"s}) {
+    const std::string path = file("binary", content, 0755);
+    const Error why = become_program(path, {"it"}, {}).error();
+    EXPECT_EQ(why.code, ErrorCode::Unsupported);
+    EXPECT_EQ(why.message, "start it: it is no program that this machine runs");
+  }
+  EXPECT_EQ(status_of(file("late", "exit $SAID\n\0"s, 0755), {"late"}), 5) << "its first line is text";
+  EXPECT_EQ(status_of(file("empty", "", 0755), {"empty"}), 0);
+}
+
 TEST_F(ProgramFile, SaysWhatItWouldBeRunByWhereThatIsNotThere) {
   const auto why = [](const std::string& path) { return become_program(path, {"it"}, {}).error(); };
   EXPECT_EQ(why(file("lost", "#!/no/such/program -x\n", 0755)).message,
