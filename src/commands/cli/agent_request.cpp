@@ -81,6 +81,8 @@ Status AgentRequest::connect() {
 
 bool AgentRequest::is_away(const Error& error) {
   if (!link_ && error.code == ErrorCode::PermissionDenied) return false;
+  // We lack something: no agent that comes can give it to us.
+  if (!link_ && error.code == ErrorCode::ResourceExhausted) return false;
   const bool is_nowhere = !link_ && error.code == ErrorCode::NotFound;
   if (is_nowhere && !awaits_next_) return false;
   awaits_next_ = true;

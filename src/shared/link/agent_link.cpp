@@ -37,6 +37,7 @@ Result<std::unique_ptr<AgentLink>> AgentLink::connect(const std::string& socket_
   }
   if (!socket) {
     const ErrorCode why = socket.error().code;
+    if (why == ErrorCode::ResourceExhausted) return propagate(socket);
     const bool is_final = why == ErrorCode::NotFound || why == ErrorCode::InvalidArgument;
     return fail(is_final ? why : ErrorCode::Unavailable,
                 "no firebreak agent at " + socket_path + ": " + socket.error().message,
