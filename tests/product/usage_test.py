@@ -24,11 +24,26 @@ MISTYPED = (  # what is called; the status; what is said behind its name
 )
 UNKNOWN_GPU = "FIREBREAK_GPU is 'sfot' (use real or soft)"
 NO_THREAD = "no thread can be started ("
+NEVER_S = 86400  # what is waited for an agent that does not come
 MORE_THAN_THERE_IS_BYTES = 1 << 47  # of addresses, for the stack of a thread
 
 
 def take_threads_away():
     resource.setrlimit(resource.RLIMIT_STACK, (MORE_THAN_THERE_IS_BYTES, resource.RLIM_INFINITY))
+
+
+def leave_descriptors(count):
+    resource.setrlimit(resource.RLIMIT_NOFILE, (count, count))
+
+
+def check_full_disk(programs):
+    for command, status in (("firebreak --help", 1), ("firebreak doctor", 1), ("firebreak run --help", OWN_FAILURE)):
+        words = command.split()
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run([programs / words[0], *words[1:]], stdout=full, stderr=subprocess.PIPE, text=True, check=False,
+                                  timeout=PATIENCE_S, env={**os.environ, "FIREBREAK_GPU": "soft"})
+        assert done.returncode == status, (command, done)
+        assert done.stderr.startswith("firebreak: write standard output: No space left on device"), (command, done)
 
 
 def ended(programs, command, before=None, gpu="soft"):
@@ -51,10 +66,14 @@ def main():
     for command, status in (("firebreak run -- true", OWN_FAILURE), ("firebreak status", USAGE), ("firebreak doctor", USAGE),
                             ("firebreakd", 1)):
         expect(command, status, UNKNOWN_GPU, ended(programs, command, gpu="sfot"))
+    check_full_disk(programs)
+    for count in range(5, 8):  # some for the streams, and none for an event loop, then none for a socket
+        how = ended(programs, f"firebreak run --wait-s {NEVER_S} -- true", lambda: leave_descriptors(count))
+        assert how[0] == OWN_FAILURE and how[1] == "" and how[2].endswith(": Too many open files\n"), (count, how)
     if resource.getrlimit(resource.RLIMIT_STACK)[1] != resource.RLIM_INFINITY:
         print("the rest is skipped: threads cannot be taken away here")
         return
-    for command, status in (("firebreak run --wait-s 0 -- true", OWN_FAILURE), ("firebreak run --pair --name p -- true", OWN_FAILURE)):
+    for command, status in ((f"firebreak run --wait-s {NEVER_S} -- true", OWN_FAILURE), ("firebreak run --pair --name p -- true", OWN_FAILURE)):
         expect(command, status, NO_THREAD, ended(programs, command, take_threads_away))
 
 
