@@ -175,12 +175,16 @@ Score fit_consequence(const Relation& of) {
   return score_if(of.ties() > 0 || both_unknown, nothing_against + of.ties());
 }
 
+/// An exception of somebody else is another fault, also where its process has been named as one that fell
+/// with the first one's domain.
 Score fit_core_dump(const Relation& of) {
   if (!of.domains_fit || is_only_exits(of.incident)) return std::nullopt;
+  const bool names_another = any_signal(of.incident, [&](const Fault& signal) {
+    return signal.source == FaultSource::CoreDump && signal.pid != of.signal.pid;
+  });
+  if (names_another) return std::nullopt;
   if (of.process) return of.ties();
-  if (has_source(of.incident, FaultSource::CoreDump) || any_signal(of.incident, is_told_by_uvm)) {
-    return std::nullopt;
-  }
+  if (any_signal(of.incident, is_told_by_uvm)) return std::nullopt;
   return score_if(!is_mmu(of.incident.fault_class), nothing_against + of.ties());
 }
 

@@ -131,6 +131,18 @@ TEST_F(MergerTest, ACoreDumpTakesNobodyElseAlong) {
   EXPECT_TRUE(take(killed(20'000, victim)).signals.front().conclusive);
 }
 
+TEST_F(MergerTest, ExceptionsOfTwoAreTwoAlsoWhereOneFellWithTheOthersDomain) {
+  take(signal_of(FaultSource::CoreDump, FaultClass::Sm, 11, "a", rogue, "Illegal instruction"));
+  EXPECT_EQ(take(killed(12, victim)).id, 1u);
+  const Fault dump = signal_of(FaultSource::CoreDump, FaultClass::Sm, 13, "a", victim, "Misaligned address");
+  const Incident second = take(dump);
+  EXPECT_EQ(second.id, 2u);
+  EXPECT_EQ(second.culprit.pid, victim);
+  EXPECT_EQ(second.culprit.confidence, Confidence::Certain);
+  EXPECT_EQ(take(signal_of(FaultSource::CoreDump, FaultClass::Sm, 14, "a", rogue, "once more")).culprit.pid,
+            rogue);
+}
+
 TEST_F(MergerTest, AKilledClientAndTheXidItLeavesBehindAreOneTermination) {
   const Incident death = take(killed(0, rogue));
   EXPECT_EQ(death.fault_class, FaultClass::Termination);
