@@ -260,7 +260,7 @@ FaultOutcome Tally::outcome_of(const Fault& fault) const {
   }
   const bool is_its_own = lost == 1 && fault.told.culprit.empty();
   if (lost > 0 && !is_its_own) return FaultOutcome::Lost;
-  if (fault.is_parked) return FaultOutcome::Parked;
+  if (fault.is_parked && !touched_by(fault).empty()) return FaultOutcome::Parked;
   return has_failed_over ? FaultOutcome::FailedOver : FaultOutcome::Contained;
 }
 

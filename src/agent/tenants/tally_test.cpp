@@ -283,6 +283,17 @@ TEST_F(TallyTest, AFaultInAParkedDomainIsCountedOnceThatHasFallen) {
   EXPECT_EQ(sm_faults(FaultOutcome::Parked), 1u);
 }
 
+TEST_F(TallyTest, NothingComesOfAFaultInAParkedDomainWhereItsCulpritWasAlone) {
+  const Tenant& rogue = serves("rogue", "a", 1);
+  serves("elsewhere", "b", 2);
+  auto incident = sm_fault();
+  name(incident, rogue);
+  park(incident);
+  fall();
+  EXPECT_EQ(sm_faults(FaultOutcome::Contained), 1u);
+  EXPECT_TRUE(last().touched.empty());
+}
+
 TEST_F(TallyTest, WhoIsThereWhenAParkedDomainFallsIsLost) {
   const Tenant& rogue = serves("rogue", "a", 1);
   serves("plain", "a", 2);
