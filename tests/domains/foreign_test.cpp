@@ -56,6 +56,26 @@ TEST_F(Foreign, AClientIsSeenAndListed) {
   expect_unharmed(tenant);
 }
 
+TEST_F(Foreign, OneThatATenantsProcessHasStartedFaultsInTheTenantsName) {
+  start_agent();
+  start_neighbour();
+  Player& launcher = start_tenant(
+      "launcher", {"sh", "-c", "\"$0\" inject --wait unmapped-store-far; true", program("firebreak-lab")},
+      {"--without", "guard,spare"});
+  wait("it is prepared", [&] { return launcher.said("prepared"); });
+  ask_until("MPS names it", [&] { return !foreign_in("a").empty() || !foreign_in("b").empty(); });
+  launcher.actor->tell("go");
+  wait_for_end(launcher);
+  nlohmann::json faults;
+  ask_until("the fault is over", [&] {
+    faults = nlohmann::json::parse(command({"faults", "--json"}).output, nullptr, false);
+    return faults.is_array() && !faults.empty();
+  });
+  EXPECT_EQ(faults[0]["culprit"], "launcher");
+  for (const auto& each : faults[0]["touched"]) EXPECT_NE(each["tenant"], "launcher");
+  EXPECT_THAT(incidents_of("MMU"), HasSubstr(" (launcher), certain"));
+}
+
 TEST_F(Foreign, ItsSmFaultIsNotTheTenantsBesideIt) {
   start_agent();
   start_neighbour();

@@ -489,7 +489,15 @@ void Agent::tell_fault(const fault::Fault& fault) {
   teller_.tell(std::move(event));
 }
 
-void Agent::on_incident(const fault::Incident& incident) {
+/// Detectors know a tenant by its processes that were placed; whoever these have started is the tenant's,
+/// too.
+void Agent::on_incident(const fault::Incident& told) {
+  fault::Incident incident = told;
+  fault::Culprit& culprit = incident.culprit;
+  if (culprit.pid && !culprit.tenant) {
+    std::string behind = processes_.tenant_behind(*culprit.pid);
+    if (!behind.empty()) culprit.tenant = std::move(behind);
+  }
   const std::string id = tally_.on_incident(incident);
   if (const auto change = news_.of(incident)) {
     const auto level = *change == watch::Change::Closed ? spdlog::level::info : spdlog::level::warn;

@@ -127,7 +127,7 @@ class Agent final : private ServerHandler {
   Status recover_gpu(const std::string& named);
   void tell_gpu(const std::string& text);
   void on_fell(const std::string& domain);
-  void on_incident(const fault::Incident& incident);
+  void on_incident(const fault::Incident& told);
   void on_counted(const PastFault& fault);
   void on_gap(const watch::Gap& gap);
   void on_clients_lost(const std::string& domain);

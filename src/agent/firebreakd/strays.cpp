@@ -8,8 +8,10 @@ namespace firebreak::agent {
 namespace {
 
 std::string words_for(const Process& process) {
-  if (process.stranger) return fmt::format("{} of user {}", process.stranger->name, process.stranger->user);
-  return "tenant " + process.tenant();
+  const std::string& tenant = process.tenant_behind();
+  if (tenant.empty() && process.stranger)
+    return fmt::format("{} of user {}", process.stranger->name, process.stranger->user);
+  return "tenant " + tenant;
 }
 
 }  // namespace
@@ -19,7 +21,7 @@ void Strays::on_guard(pid_t pid, const strays::GuardReport& guard) {
   if (process == nullptr) return;
   abi::Event event;
   event.what = abi::EventKind::Guard;
-  event.tenant = process->tenant();
+  event.tenant = process->tenant_behind();
   event.domain = process->domain();
   event.pid = pid;
   event.text = describe(guard);
@@ -33,14 +35,14 @@ void Strays::on_guard(pid_t pid, const strays::GuardReport& guard) {
 void Strays::on_stray(const strays::Stray& stray) {
   const Process* process = at_.processes.living(stray.pid);
   if (process == nullptr) return;
-  Tenant* const tenant = at_.tenants.find(process->tenant());
+  Tenant* const tenant = at_.tenants.find(process->tenant_behind());
   if (tenant == nullptr && !process->stranger) return;
   // A process that ends may stray on and on: that is no news.
   if (process->is_ending()) return;
   abi::Event event;
   event.at_ns = to_ns(stray.when);
   event.what = abi::EventKind::Stray;
-  event.tenant = process->tenant();
+  event.tenant = process->tenant_behind();
   event.domain = process->domain();
   event.pid = stray.pid;
   event.source = to_string(fault::FaultSource::UvmEvent);
@@ -71,7 +73,7 @@ abi::StrayPolicy Strays::policy_for(const Tenant* tenant) const {
 void Strays::on_contained(pid_t pid, const std::string& what) {
   const Process* process = at_.processes.living(pid);
   if (process == nullptr || process->is_ending()) return;
-  Tenant* const found = at_.tenants.find(process->tenant());
+  Tenant* const found = at_.tenants.find(process->tenant_behind());
   if (found == nullptr && !process->stranger) return;
   spdlog::warn("the driver contained a fault of {}, process {}: {}", words_for(*process), pid, what);
   // The fault that UVM told of as fatal is none: MPS answers, and an Xid that names a client has no second

@@ -138,8 +138,9 @@ Stranger Follower::describe_stranger(pid_t pid) const {
   for (int i = 0; i < most_ancestors && ancestor > 1; ++i) {
     ancestor = os::parent_of(at_.kernel, ancestor);
     if (!is_ours(ancestor)) continue;
-    stranger.came = fmt::format("not placed by us, but by process {} of tenant {}", ancestor,
-                                at_.processes.living(ancestor)->tenant());
+    stranger.tenant = at_.processes.living(ancestor)->tenant();
+    stranger.came =
+        fmt::format("not placed by us, but by process {} of tenant {}", ancestor, stranger.tenant);
     break;
   }
   return stranger;

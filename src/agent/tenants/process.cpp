@@ -109,8 +109,21 @@ std::string Processes::control_group_of(pid_t pid) const {
   const Process* process = dying(pid);
   if (process == nullptr) process = living(pid);
   if (process != nullptr) return process->control_group();
-  const auto gone = std::ranges::find(gone_, pid, &std::pair<pid_t, std::string>::first);
-  return gone == gone_.end() ? std::string() : gone->second;
+  const Gone* const its = gone(pid);
+  return its == nullptr ? std::string() : its->control_group;
+}
+
+std::string Processes::tenant_behind(pid_t pid) const {
+  const Process* process = dying(pid);
+  if (process == nullptr) process = living(pid);
+  if (process != nullptr) return process->tenant_behind();
+  const Gone* const its = gone(pid);
+  return its == nullptr ? std::string() : its->tenant_behind;
+}
+
+const Processes::Gone* Processes::gone(pid_t pid) const {
+  const auto found = std::ranges::find(gone_, pid, &Gone::pid);
+  return found == gone_.end() ? nullptr : &*found;
 }
 
 Process& Processes::die(pid_t pid) {
@@ -135,7 +148,7 @@ std::unique_ptr<Process> Processes::take(Table& table, pid_t pid) {
   auto node = table.extract(pid);
   if (node.empty()) return nullptr;
   node.mapped()->become(ProcessState::Gone);
-  gone_.emplace_front(pid, node.mapped()->control_group());
+  gone_.push_front({pid, node.mapped()->control_group(), node.mapped()->tenant_behind()});
   if (gone_.size() > most_remembered) gone_.pop_back();
   return std::move(node.mapped());
 }

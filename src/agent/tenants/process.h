@@ -52,9 +52,10 @@ inline constexpr std::size_t longest_control_group_bytes = 512;
 
 /// A client of one of our domains that nobody has placed there.
 struct Stranger {
-  std::string name;  ///< name as the kernel shows it
-  std::string user;  ///< its number
-  std::string came;  ///< how, as far as is known, in words
+  std::string name;         ///< name as the kernel shows it
+  std::string user;         ///< its number
+  std::string came;         ///< how, as far as is known, in words
+  std::string tenant = {};  ///< one of whose processes has started it; empty: none is known
 };
 
 /// Domains of a process by more than its own word.
@@ -85,6 +86,8 @@ class Process {
 
   pid_t pid() const { return pid_; }
   const std::string& tenant() const { return tenant_; }  ///< empty: a stranger has none
+  /// The tenant who answers for it: its own, or the one of whom it was started. Empty: nobody is known.
+  const std::string& tenant_behind() const { return stranger ? stranger->tenant : tenant_; }
   /// Where it is taken to be, by its own word or by where it would have been placed: for what concerns
   /// itself.
   const std::string& domain() const { return domain_; }
@@ -152,6 +155,8 @@ class Processes {
   /// Returns the group, also of a process that is Gone, until as many others are as are remembered: a fault
   /// is told after its culprit's end.
   std::string control_group_of(pid_t pid) const;
+  /// Process::tenant_behind(), as long.
+  std::string tenant_behind(pid_t pid) const;
   static constexpr std::size_t most_remembered = 256;
   bool knows(pid_t pid) const { return living(pid) != nullptr || dying(pid) != nullptr; }
   /// Returns them in the order of their numbers.
@@ -167,14 +172,19 @@ class Processes {
 
  private:
   using Table = std::map<pid_t, std::unique_ptr<Process>>;
+  struct Gone {
+    pid_t pid = 0;
+    std::string control_group;
+    std::string tenant_behind;
+  };
   static Process* find(const Table& table, pid_t pid);
+  const Gone* gone(pid_t pid) const;
   static std::vector<Process*> all(const Table& table);
   std::unique_ptr<Process> take(Table& table, pid_t pid);
 
   Table living_;
   Table dying_;
-  std::deque<std::pair<pid_t, std::string>> gone_;  ///< processes that are gone with their control groups,
-                                                    ///< the last one first
+  std::deque<Gone> gone_;  ///< the last one first
 };
 
 }  // namespace firebreak::agent

@@ -130,6 +130,21 @@ TEST_F(ProcessesTest, ItsControlGroupIsKnownAfterItsEnd) {
   EXPECT_NE(own, "");
 }
 
+TEST_F(ProcessesTest, OneIsItsTenantsOrWhoseProcessHasStartedItAlsoOnceItIsGone) {
+  EXPECT_EQ(processes.tenant_behind(pid), "");
+  ASSERT_TRUE(processes.add(kernel, pid, "llm", "a"));
+  EXPECT_EQ(processes.tenant_behind(pid), "llm");
+  Process& started = **processes.add(kernel, pid, "", "a");
+  EXPECT_EQ(processes.tenant_behind(pid), "");
+  started.stranger = Stranger{"worker", "0", "placed by one of llm's", "llm"};
+  EXPECT_EQ(processes.tenant_of(pid), "") << "nothing of it is decided for the tenant";
+  EXPECT_EQ(processes.tenant_behind(pid), "llm");
+  processes.die(pid);
+  EXPECT_EQ(processes.tenant_behind(pid), "llm");
+  (void)processes.take_dying(pid);
+  EXPECT_EQ(processes.tenant_behind(pid), "llm");
+}
+
 TEST_F(ProcessesTest, WhoIsNotThereIsNotFollowed) {
   os::FakeKernel without;
   EXPECT_EQ(processes.add(without, 4711, "llm", "a").error().code, ErrorCode::NotFound);
