@@ -831,6 +831,14 @@ TEST_F(ParkedDomain, ADomainThatServesAgainHasFallenAlsoWhereNobodySaidSo) {
   until([&] { return parking("a")["state"] == "ready"; });
 }
 
+TEST_F(ParkedDomain, ItsParkingClientIsToBlameForNothing) {
+  Peer command = peer();
+  const pid_t ours = client_of("a"), llm = start(command, "llm").pid;
+  domains.callbacks.on_clients("a", {clock.now(), {ours, llm}});
+  EXPECT_THAT(detectors.own_clients, ElementsAre(ours));
+  EXPECT_THAT(detectors.clients["a"], ElementsAre(llm));
+}
+
 TEST_F(ParkedDomain, DumpsOfWhenItCouldNotBeParkedLeaveNothingBehind) {
   const std::vector<pid_t> clients = os::children_of(kernel, os::own_pid());
   Peer first = peer(), second = peer();

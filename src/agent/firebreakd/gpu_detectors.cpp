@@ -134,6 +134,8 @@ void GpuDetectors::note_clients(const std::string& domain, const mps::ClientList
   watcher_->note_clients(domain, clients.asked, clients.pids);
 }
 
+void GpuDetectors::note_own_client(pid_t pid) { watcher_->note_own_client(pid); }
+
 void GpuDetectors::note_output(pid_t pid, std::string_view text) { watcher_->note_output(pid, text); }
 
 void GpuDetectors::note_exception(pid_t pid, const fault::CoreDumpException& exception) {

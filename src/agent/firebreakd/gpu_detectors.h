@@ -43,6 +43,7 @@ class GpuDetectors final : public Detectors {
   Status follow_progress(pid_t pid, watch::ReadProgress read) override;
   void look_again(pid_t pid) override;
   void note_clients(const std::string& domain, const mps::ClientList& clients) override;
+  void note_own_client(pid_t pid) override;
   void set_going_on(const std::string& domain, bool goes_on) override {
     watcher_->set_going_on(domain, goes_on);
   }

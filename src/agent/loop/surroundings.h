@@ -72,6 +72,8 @@ class Detectors {
   virtual void look_again(pid_t pid) = 0;
   /// Takes all clients of a domain, as MPS names them: who is to blame depends on who else was there.
   virtual void note_clients(const std::string& domain, const mps::ClientList& clients) = 0;
+  /// That client of a domain is the agent's own, and is to blame for nothing.
+  virtual void note_own_client(pid_t /*pid*/) {}
   /// A fault of that domain is not over, since it is parked: what comes until this is taken back is of it.
   virtual void set_going_on(const std::string& /*domain*/, bool /*goes_on*/) {}
   /// Takes what a followed process wrote to its standard error; it may name a fault.

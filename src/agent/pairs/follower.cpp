@@ -71,6 +71,9 @@ bool Follower::on_clients(const std::string& domain, const mps::ClientList& answ
   std::erase_if(gone_, [&](const auto& each) {
     return each.first == domain && std::ranges::count(clients.pids, each.second) == 0;
   });
+  for (const pid_t pid : answer.pids) {
+    if (std::ranges::count(clients.pids, pid) == 0) at_.detectors.note_own_client(pid);
+  }
   bool has_learnt = false;
   // First: who is named for a fault depends on who is watched.
   for (const pid_t pid : clients.pids) {

@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -64,6 +65,8 @@ struct FakeDetectors final : Detectors {
     clients[domain] = list.pids;
   }
   std::map<std::string, std::vector<pid_t>> clients;  ///< MPS has named them so.
+  void note_own_client(pid_t pid) override { own_clients.insert(pid); }
+  std::set<pid_t> own_clients;
   void note_output(pid_t pid, std::string_view text) override { output[pid] += text; }
   void note_exception(pid_t pid, const fault::CoreDumpException& exception) override {
     exceptions.emplace_back(pid, exception.type);

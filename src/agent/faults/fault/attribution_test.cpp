@@ -211,6 +211,24 @@ TEST(Attribution, AClientThatHasJustLeftCountsToo) {
   }
 }
 
+TEST(Attribution, OneOfOursDoesNotUntilItsNumberIsAnothers) {
+  for (const bool is_another : {false, true}) {
+    AskedDomain domain;
+    domain.merger.note_own_client(stranger);
+    if (is_another) domain.merger.watch(watched(stranger));
+    domain.merger.take(xid(7, 13));
+    domain.merger.take(xid(8, 43, server, "a"));
+    domain.merger.take(lost(9, stranger));
+    domain.merger.note_clients("a", at_ms(9), {victim}, at_ms(10));
+    const Culprit culprit = domain.culprit();
+    if (is_another)
+      expect(culprit, Confidence::Unknown, {});
+    else
+      expect(culprit, Confidence::Probable, victim);
+    EXPECT_THAT(culprit.evidence, testing::Not(Contains(HasSubstr("was not watched"))));
+  }
+}
+
 TEST(Attribution, AClientThatHadLeftLongBeforeDoesNot) {
   AskedDomain domain;
   domain.merger.note_clients("a", at_ms(-5000), {victim, stranger}, at_ms(-4999));

@@ -324,9 +324,17 @@ std::vector<Incident> Merger::place(pid_t pid, const std::string& domain, std::o
 }
 
 void Merger::note_client(const std::string& domain, pid_t pid, Monotonic now) {
-  if (!options_.lists_clients || domain.empty()) return;
+  if (!options_.lists_clients || domain.empty() || own_clients_.contains(pid)) return;
   DomainClients& clients = clients_[domain];
   if (!clients.present.contains(pid)) clients.others[pid] = now;
+}
+
+void Merger::note_own_client(pid_t pid) {
+  own_clients_.insert(pid);
+  for (auto& [domain, clients] : clients_) {
+    clients.present.erase(pid);
+    clients.others.erase(pid);
+  }
 }
 
 std::set<std::string> Merger::unlisted_domains() const {
@@ -339,7 +347,10 @@ std::set<std::string> Merger::unlisted_domains() const {
   return domains;
 }
 
-void Merger::watch(const WatchedProcess& process) { processes_[process.pid] = process; }
+void Merger::watch(const WatchedProcess& process) {
+  own_clients_.erase(process.pid);
+  processes_[process.pid] = process;
+}
 
 void Merger::set_uvm_heard(pid_t pid, bool heard, Monotonic now) {
   const auto found = processes_.find(pid);

@@ -47,6 +47,9 @@ class Merger {
                                      const std::vector<pid_t>& pids, Monotonic now);
   /// Somebody says that this process is a client, or was one until now.
   void note_client(const std::string& domain, pid_t pid, Monotonic now);
+  /// That client is the watcher's own, and is to blame for nothing; until a process of that number is
+  /// watched.
+  void note_own_client(pid_t pid);
   /// Domains of which a list is wanted that is younger than a fault of theirs.
   std::set<std::string> unlisted_domains() const;
 
@@ -85,6 +88,7 @@ class Merger {
   MergerOptions options_;
   WatchedProcesses processes_;
   ClientBook clients_;
+  std::set<pid_t> own_clients_;
   std::vector<Open> open_;
   std::set<std::string> going_on_;  ///< domains
   std::uint64_t next_id_ = 1;

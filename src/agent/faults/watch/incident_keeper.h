@@ -37,6 +37,7 @@ class IncidentKeeper {
   void set_uvm_missed(pid_t pid) { merger_.set_uvm_missed(pid, clock_.now()); }
   /// Somebody has become a client of a domain; empty: its number was not told.
   void note_client(const std::string& domain, std::optional<pid_t> client);
+  void note_own_client(pid_t pid) { merger_.note_own_client(pid); }
   void note_clients(const std::string& domain, Monotonic asked, const std::vector<pid_t>& pids);
   /// fault::Merger::set_going_on().
   void set_going_on(const std::string& domain, bool goes_on);

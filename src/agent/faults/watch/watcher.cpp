@@ -308,6 +308,8 @@ void Watcher::set_going_on(const std::string& domain, bool goes_on) {
   parts_->incidents.set_going_on(domain, goes_on);
 }
 
+void Watcher::note_own_client(pid_t pid) { parts_->incidents.note_own_client(pid); }
+
 void Watcher::note_clients(const std::string& domain, Monotonic asked, const std::vector<pid_t>& pids) {
   parts_->incidents.note_clients(domain, asked, pids);
 }

@@ -78,6 +78,8 @@ class Watcher {
   bool listen_to_page_faults(pid_t pid);
   /// Takes all clients of a domain, as MPS answered when it was asked at `asked`.
   void note_clients(const std::string& domain, Monotonic asked, const std::vector<pid_t>& pids);
+  /// That client is our own (fault::Merger::note_own_client()).
+  void note_own_client(pid_t pid);
   /// A fault of that domain is not over until this is taken back (fault::Merger::set_going_on()).
   void set_going_on(const std::string& domain, bool goes_on);
   /// Takes the end of that process for no fault, from now on; where it is not followed, the MPS server's log
