@@ -92,8 +92,7 @@ CUresult made(const Turn& turn, CUresult result, std::uintptr_t own, Handle* pro
               Object* parent) {
   if (result != CUDA_SUCCESS) return result;
   constexpr Family family = FamilyOf<Handle>::value;
-  Object* object =
-      Objects::is_answered_again(family) ? turn.objects.find_own(family, own, turn.slot) : nullptr;
+  Object* object = turn.objects.find_answered(family, own, turn.slot, parent);
   if (object == nullptr) {
     // A kernel is its library's, in every context.
     const std::uintptr_t context = std::is_same_v<Handle, CUkernel> ? 0 : current_context();

@@ -31,14 +31,36 @@ bool Objects::is_answered_again(Family family) {
   return family == Family::Code || family == Family::Module || family == Family::Library;
 }
 
+namespace {
+
+/// The module or library that it is of.
+const Object* code_with(const Object* object) {
+  while (object != nullptr && object->origin.parent != nullptr) object = object->origin.parent;
+  return object;
+}
+
+}  // namespace
+
+Object* Objects::known_again(Family family, std::uintptr_t own, Slot slot, const Object* parent) {
+  if (!is_answered_again(family)) return nullptr;
+  const auto found = by_own_[slot].find({family, own});
+  if (found == by_own_[slot].end()) return nullptr;
+  const bool is_of_it = parent == nullptr || code_with(found->second) == code_with(parent);
+  return is_of_it ? found->second : nullptr;
+}
+
+Object* Objects::find_answered(Family family, std::uintptr_t own, Slot slot, const Object* parent) {
+  const std::shared_lock lock(mutex_);
+  return known_again(family, own, slot, parent);
+}
+
 Object& Objects::add(Family family, std::uintptr_t own, Slot slot, std::vector<Object::Step> steps,
                      Object::Origin origin, std::shared_ptr<CodeImage> code) {
   const std::unique_lock lock(mutex_);
   // The driver answers what it has made before, for a kernel's function or a library's module. Anything else
   // that is known by that handle is being destroyed by another thread, which is not here yet.
-  const bool may_be_known = code == nullptr && is_answered_again(family);
-  if (const auto known = by_own_[slot].find({family, own}); may_be_known && known != by_own_[slot].end())
-    return *known->second;
+  if (Object* const known = code != nullptr ? nullptr : known_again(family, own, slot, origin.parent))
+    return *known;
   Object* object = new_object(family);
   object->seen = own;
   while (has_flipped_.load() && by_seen_.contains({family, object->seen = number_of(object)})) {

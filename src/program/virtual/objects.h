@@ -201,6 +201,9 @@ class Objects {
 
   /// Whether the driver may answer one that it has made before, where another is asked for.
   static bool is_answered_again(Family family);
+  /// One that the driver has answered again, of the code that `parent` is of. Null: it is a new one, also
+  /// where another thread has just unloaded the code of one that was called so.
+  Object* find_answered(Family family, std::uintptr_t own, Slot slot, const Object* parent);
 
   Object* find(Family family, std::uintptr_t seen);
   /// By what an instance calls it.
@@ -271,6 +274,7 @@ class Objects {
     std::uint64_t age = 0;
     Object* object = nullptr;
   };
+  Object* known_again(Family family, std::uintptr_t own, Slot slot, const Object* parent);
   Object* new_object(Family family);
   void remove_one(Object& object);
   void set_own_of(std::uint64_t life, Object& object, Slot slot, std::uintptr_t own);

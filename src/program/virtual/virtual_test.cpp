@@ -483,6 +483,19 @@ TEST_F(ObjectsTest, WhatTheDriverAnswersAgainIsTheSameObject) {
   EXPECT_EQ(&add_code(), &first);
 }
 
+// Another thread has unloaded the code of one that was called so, and is about to say so here.
+TEST_F(ObjectsTest, WhatTheDriverAnswersOfOtherCodeIsAnotherObject) {
+  Object& code = objects_.add(Family::Module, 0x800, 1, {make_step("code")});
+  Object& next_code = objects_.add(Family::Module, 0x900, 1, {make_step("next code")});
+  Object& kernel = objects_.add(Family::Code, 0x500, 1, {make_step("kernel")}, {&code});
+  EXPECT_EQ(objects_.find_answered(Family::Code, 0x500, 1, &code), &kernel);
+  EXPECT_EQ(objects_.find_answered(Family::Code, 0x500, 1, &next_code), nullptr);
+  Object& next = objects_.add(Family::Code, 0x500, 1, {make_step("next kernel")}, {&next_code});
+  EXPECT_NE(&next, &kernel);
+  objects_.remove(code);
+  EXPECT_EQ(objects_.find(Family::Code, 0x500), &next);
+}
+
 // Another thread has destroyed it in the driver, and is about to say so here.
 TEST_F(ObjectsTest, AHandleThatTheDriverGivesToTheNextOneIsTheNextOnes) {
   Object& first = add(0x500, 1, "a");
