@@ -2,11 +2,13 @@
 #include "tests/virtual/corner_program.h"
 
 #include <pthread.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/types.h>
 #include <unistd.h>
 
 #include <array>
+#include <csignal>
 #include <fstream>
 #include <set>
 
@@ -82,6 +84,7 @@ std::pair<CUresult, unsigned long long> CornerProgram::run(const std::string& wh
   if (what == "allocate_too_much") return {allocate_too_much(), 0};
   if (what == "retain_release" && words >> times) return {retain_release(times), 0};
   if (const CUresult prepared = prepare(); prepared != CUDA_SUCCESS) return {prepared, 0};
+  if (what == "fork") return {fork(), 0};
   if (what == "capture_and_free" && words >> times) return {capture_and_free(times), 0};
   if (what == "free_twice") return {free_twice(), 0};
   if (what == "buffer_ids") return buffer_ids();
@@ -206,6 +209,15 @@ CUresult CornerProgram::free_twice() {
   result = first_of(result, driver_.cuStreamSynchronize(stream));
   if (result != CUDA_SUCCESS) return CUDA_ERROR_UNKNOWN;
   return driver_.cuMemFreeAsync(memory, stream);
+}
+
+/// It has the parent's descriptors, as a worker of a data loader has.
+CUresult CornerProgram::fork() {
+  const pid_t child = ::fork();
+  if (child < 0) return CUDA_ERROR_OPERATING_SYSTEM;
+  if (child != 0) return CUDA_SUCCESS;
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  while (true) ::pause();
 }
 
 CUresult CornerProgram::feed_after(unsigned int calls) {

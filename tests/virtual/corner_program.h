@@ -47,6 +47,7 @@ class CornerProgram {
   ///   give_symbols            Loads code, and gives it an address of the host's.
   ///   copy_between_contexts   Copies a word within the current context, and answers it.
   ///   cancel                  Cancels a thread that is in a call; 1: it has ended of that.
+  ///   fork                    Makes a child that stays as long as the program.
   ///   retain_release TIMES    Has a primary context so often, and leaves a stream and memory in it.
   std::pair<CUresult, unsigned long long> run(const std::string& what, std::istream& words);
 
@@ -63,6 +64,7 @@ class CornerProgram {
   std::pair<CUresult, unsigned long long> launch_on_each_device();
   std::pair<CUresult, unsigned long long> launch_as_before();
   CUresult give_symbols();
+  static CUresult fork();
   CUresult allocate_too_much();
   CUresult capture_and_free(unsigned int times);
   CUresult free_twice();

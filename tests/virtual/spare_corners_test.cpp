@@ -155,6 +155,19 @@ TEST_F(SpareCorners, LaunchesInAStructureAreToldTheInstancesOwn) {
   EXPECT_EQ(answer.value, 41U);
 }
 
+// The child has the sockets of the copies that were there, and the next ones wanted their names.
+TEST_F(SpareCorners, WhoseForkedChildStaysIsMovedAgainAndAgain) {
+  const auto program = start_protected();
+  EXPECT_EQ(program->tell("corner fork"), CUDA_SUCCESS);
+  constexpr unsigned int moves = 4;
+  for (unsigned int i = 1; i <= moves; ++i) {
+    ASSERT_TRUE(page_->is(SpareState::Protected)) << page_->reason();
+    page_->ask_to_leave();
+    ASSERT_EQ((*page_)->flips.load(), i) << page_->reason();
+    EXPECT_EQ(program->tell("step"), CUDA_SUCCESS);
+  }
+}
+
 struct Unprotecting {
   const char* what;
   const char* reason;

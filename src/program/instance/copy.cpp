@@ -2,6 +2,7 @@
 #include "program/instance/copy.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <string_view>
 
@@ -14,6 +15,9 @@ namespace {
 
 /// For threads that hold something of the process's.
 constexpr std::chrono::milliseconds longest_for_threads(200);
+
+/// Copies that this process has begun to load so far.
+constinit std::atomic<unsigned int> copies_so_far{0};
 
 /// Of a debugger library, by which it is found.
 constexpr const char* debugger_function = "GetCUDADebuggerAPI";
@@ -55,7 +59,8 @@ Result<std::unique_ptr<DriverCopy>> DriverCopy::load(const std::string& library,
   Taken& taken = taken_at(*place);
   taken.answers.variables = std::move(variables);
   const auto number = static_cast<unsigned int>(*place + 1);
-  taken.answers.socket_suffix = "-" + std::to_string(number);
+  // A child of fork() keeps the sockets that were there, so no later copy takes such a name again.
+  taken.answers.socket_suffix = "-" + std::to_string(++copies_so_far);
   make_environment(taken);
   // A driver that has no memory from its first moment on throws, and ends the process.
   void* const first_memory = taken.memory.allocate(1);
