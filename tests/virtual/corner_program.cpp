@@ -10,6 +10,7 @@
 #include <array>
 #include <csignal>
 #include <fstream>
+#include <initializer_list>
 #include <set>
 
 #include "shared/abi/cuda_arrays.h"
@@ -55,6 +56,14 @@ constexpr std::size_t piece_bytes = std::size_t{4} << 20;
 
 CUresult first_of(CUresult before, CUresult result) { return before == CUDA_SUCCESS ? result : before; }
 
+/// What functions have answered, in their order.
+unsigned long long as_one_number(std::initializer_list<int> answers) {
+  constexpr int above_all = 1000;
+  unsigned long long number = 0;
+  for (const int answer : answers) number = number * above_all + static_cast<unsigned int>(answer);
+  return number;
+}
+
 /// Returns once that thread of ours stands in a call of the kernel's.
 void wait_until_asleep(pid_t thread) {
   for (char state = 'R'; state != 'S';) {
@@ -84,6 +93,8 @@ std::pair<CUresult, unsigned long long> CornerProgram::run(const std::string& wh
   if (what == "allocate_too_much") return {allocate_too_much(), 0};
   if (what == "retain_release" && words >> times) return {retain_release(times), 0};
   if (const CUresult prepared = prepare(); prepared != CUDA_SUCCESS) return {prepared, 0};
+  if (what == "pop_all") return {pop_all(), 0};
+  if (what == "use_ended") return use_ended();
   if (what == "fork") return {fork(), 0};
   if (what == "capture_and_free" && words >> times) return {capture_and_free(times), 0};
   if (what == "free_twice") return {free_twice(), 0};
@@ -209,6 +220,38 @@ CUresult CornerProgram::free_twice() {
   result = first_of(result, driver_.cuStreamSynchronize(stream));
   if (result != CUDA_SUCCESS) return CUDA_ERROR_UNKNOWN;
   return driver_.cuMemFreeAsync(memory, stream);
+}
+
+CUresult CornerProgram::pop_all() {
+  std::array<CUcontext, 2> made{};
+  CUcontext before = nullptr;
+  CUcontext popped = nullptr;
+  CUresult result = driver_.cuCtxPopCurrent_v2(&before);
+  for (CUcontext& each : made) result = first_of(result, driver_.cuCtxCreate_v2(&each, 0, 0));
+  for (std::size_t i = 0; i < made.size(); ++i)
+    result = first_of(result, driver_.cuCtxPopCurrent_v2(&popped));
+  if (result != CUDA_SUCCESS) return result;
+  CUstream stream = nullptr;
+  const CUresult answered = driver_.cuStreamCreate(&stream, 0);
+  for (const CUcontext each : made) result = first_of(result, driver_.cuCtxDestroy_v2(each));
+  result = first_of(result, driver_.cuCtxPushCurrent_v2(before));
+  return first_of(result, answered);
+}
+
+std::pair<CUresult, unsigned long long> CornerProgram::use_ended() {
+  CUcontext below = nullptr;
+  CUcontext above = nullptr;
+  CUcontext popped = nullptr;
+  CUresult result = driver_.cuCtxCreate_v2(&below, 0, 0);
+  result = first_of(result, driver_.cuCtxCreate_v2(&above, 0, 0));
+  result = first_of(result, driver_.cuCtxDestroy_v2(below));
+  result = first_of(result, driver_.cuCtxPopCurrent_v2(&popped));
+  CUdeviceptr memory = 0;
+  CUstream stream = nullptr;
+  const unsigned long long answers = as_one_number(
+      {driver_.cuMemAlloc_v2(&memory, 4096), driver_.cuStreamCreate(&stream, 0), driver_.cuCtxSynchronize()});
+  result = first_of(result, driver_.cuCtxPopCurrent_v2(&popped));
+  return {first_of(result, driver_.cuCtxDestroy_v2(above)), answers};
 }
 
 /// It has the parent's descriptors, as a worker of a data loader has.

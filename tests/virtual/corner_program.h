@@ -47,6 +47,8 @@ class CornerProgram {
   ///   give_symbols            Loads code, and gives it an address of the host's.
   ///   copy_between_contexts   Copies a word within the current context, and answers it.
   ///   cancel                  Cancels a thread that is in a call; 1: it has ended of that.
+  ///   pop_all                 Makes two contexts, pops both, and answers what making a stream does then.
+  ///   use_ended               What functions answer whose current context has ended, as one number.
   ///   fork                    Makes a child that stays as long as the program.
   ///   retain_release TIMES    Has a primary context so often, and leaves a stream and memory in it.
   std::pair<CUresult, unsigned long long> run(const std::string& what, std::istream& words);
@@ -64,6 +66,8 @@ class CornerProgram {
   std::pair<CUresult, unsigned long long> launch_on_each_device();
   std::pair<CUresult, unsigned long long> launch_as_before();
   CUresult give_symbols();
+  CUresult pop_all();
+  std::pair<CUresult, unsigned long long> use_ended();
   static CUresult fork();
   CUresult allocate_too_much();
   CUresult capture_and_free(unsigned int times);

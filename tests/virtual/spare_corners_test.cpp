@@ -155,6 +155,24 @@ TEST_F(SpareCorners, LaunchesInAStructureAreToldTheInstancesOwn) {
   EXPECT_EQ(answer.value, 41U);
 }
 
+// The driver's stack had both, and the one below was current once the other one had been taken off.
+TEST_F(SpareCorners, WhoHasPoppedAllContextsHasNone) {
+  EXPECT_EQ(start_plain("model")->tell("corner pop_all"), CUDA_ERROR_INVALID_CONTEXT);
+  EXPECT_EQ(start_protected()->tell("corner pop_all"), CUDA_ERROR_INVALID_CONTEXT);
+}
+
+// Memory was allocated there, and the rest came to another context.
+TEST_F(SpareCorners, AContextThatHasEndedTakesNothingMore) {
+  const auto program = start_protected();
+  const auto answer = program->ask("corner use_ended");
+  EXPECT_EQ(answer.result, CUDA_SUCCESS);
+  EXPECT_EQ(answer.value, 709709709U);
+  EXPECT_EQ(start_plain("model")->ask("corner use_ended").value, 709709709U);
+  page_->ask_to_leave();
+  ASSERT_EQ((*page_)->flips.load(), 1U) << page_->reason();
+  EXPECT_EQ(program->ask("corner use_ended").value, 709709709U);
+}
+
 // The child has the sockets of the copies that were there, and the next ones wanted their names.
 TEST_F(SpareCorners, WhoseForkedChildStaysIsMovedAgainAndAgain) {
   const auto program = start_protected();

@@ -55,9 +55,9 @@ CUresult create(const OwnCall& call, CUcontext* context, Create make) {
   const CUresult result = call.all.call([&](const Turn& turn) {
     Making making{turn.driver, turn.slot, turn.objects};
     Object::Step step{{}, std::move(make)};
+    const auto lock = call.all.lock_contexts();
     const CUresult made = step.again(making);
     if (made != CUDA_SUCCESS) return made;
-    there_in(turn.instance).context = making.made;
     Object& object = turn.objects.add(Family::Context, making.made, turn.slot, {step});
     *context = reinterpret_cast<CUcontext>(object.seen);
     return made;
@@ -66,7 +66,7 @@ CUresult create(const OwnCall& call, CUcontext* context, Create make) {
   current().stack.push_back(*context);
   show_anchor(call);
   call.all.something_new();
-  return result;
+  return call.all.call([](const Turn&) { return CUDA_SUCCESS; });
 }
 
 /// One that has ended is current no longer.
@@ -78,9 +78,12 @@ void forget_last(const OwnCall& call, CUcontext ended) {
   show_anchor(call);
 }
 
-/// What creation in the background leaves current is nobody's.
+/// The driver has pushed it. Its stack has one context at most, since the program's is ours: what were below
+/// would be current once the program has none.
 CUresult created(Making& making, CUresult result, CUcontext context) {
   making.made = number_of(context);
+  CUcontext pushed = nullptr;
+  if (result == CUDA_SUCCESS) (void)making.driver.cuCtxPopCurrent_v2(&pushed);
   return result;
 }
 
@@ -185,6 +188,7 @@ CUresult end_context(const OwnCall& call, CUcontext context, const EndOne& end_o
   if (!call.all.is_plain() && object == primary_of(call)) return CUDA_ERROR_INVALID_CONTEXT;
   bool is_gone = false;
   const CUresult result = call.all.call([&](const Turn& turn) {
+    const auto lock = call.all.lock_contexts();
     const CUresult ended = end_one(turn.driver, turn.objects.translate(context, turn.slot), &is_gone);
     if (ended != CUDA_SUCCESS || !is_gone) return ended;
     call.all.memory().free_all_of(number_of(context), turn.instance);

@@ -97,7 +97,7 @@ void await_captures(const OwnCall& call, const Turn& turn) {
 
 /// Gives up waiting for what was freed in the order of streams only where there is no other memory.
 CUresult allocate(const OwnCall& call, const Turn& turn, std::size_t size_bytes, CUdeviceptr* address) {
-  if (current().stack.empty()) return CUDA_ERROR_INVALID_CONTEXT;
+  if (current().stack.empty() || call.all.is_current_ended()) return CUDA_ERROR_INVALID_CONTEXT;
   const auto take = [&] {
     return call.all.memory().allocate(turn.instance, size_bytes, current_context(), address);
   };

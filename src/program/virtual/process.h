@@ -139,6 +139,8 @@ class VirtualProcess {
         life = instance.life();
         make_current(instance);
         result = act(Turn{instance, instance.driver(), instance.slot(), objects_, *this});
+        if (result == CUDA_ERROR_INVALID_CONTEXT && is_current_ended()) [[unlikely]]
+          result = CUDA_ERROR_CONTEXT_IS_DESTROYED;
       }
       if (!ends_instance(result)) [[likely]]
         return result;
@@ -256,6 +258,11 @@ class VirtualProcess {
   }
 
   void make_current(const Instance& instance);
+  /// Of who makes or ends a context, inside a call: the driver gives the next one the handle of one that has
+  /// ended, and what was of that has to be gone by then.
+  std::unique_lock<std::mutex> lock_contexts() { return std::unique_lock(contexts_mutex_); }
+  /// The calling thread's context has ended, and is current still.
+  bool is_current_ended() { return current_context() != 0 && !is_plain() && !has_current(); }
 
   /// Host memory that we have given to the program, until it gives it back.
   void keep_host(os::Mapping memory);
@@ -265,6 +272,7 @@ class VirtualProcess {
   enum class Why { Asked, Died };
 
   void know_primary(CUcontext seen);
+  bool has_current() { return objects_.find(Family::Context, current_context()) != nullptr; }
 
   static bool ends_instance(CUresult result);
   bool leave_dead(std::uint32_t life) { return flip(Why::Died, life, settings_.longest_wait); }
@@ -396,6 +404,7 @@ class VirtualProcess {
   std::atomic<bool> has_started_{false};                   ///< there is one, and the anchor
   std::mutex
       flipping_;  ///< one flip at a time; also guards the texts on the page. Never taken inside a call.
+  std::mutex contexts_mutex_;                         ///< see lock_contexts()
   std::mutex reading_code_;                           ///< one at a time reads it; after that one
   std::mutex instances_mutex_;                        ///< of the next; after flipping_
   std::vector<std::unique_ptr<Instance>> instances_;  ///< with those that are over
