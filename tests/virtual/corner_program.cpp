@@ -95,6 +95,8 @@ std::pair<CUresult, unsigned long long> CornerProgram::run(const std::string& wh
   if (const CUresult prepared = prepare(); prepared != CUDA_SUCCESS) return {prepared, 0};
   if (what == "pop_all") return {pop_all(), 0};
   if (what == "use_ended") return use_ended();
+  if (what == "record_nowhere") return {record_nowhere(), 0};
+  if (what == "time_nowhere") return {time_nowhere(), 0};
   if (what == "fork") return {fork(), 0};
   if (what == "capture_and_free" && words >> times) return {capture_and_free(times), 0};
   if (what == "free_twice") return {free_twice(), 0};
@@ -252,6 +254,23 @@ std::pair<CUresult, unsigned long long> CornerProgram::use_ended() {
       {driver_.cuMemAlloc_v2(&memory, 4096), driver_.cuStreamCreate(&stream, 0), driver_.cuCtxSynchronize()});
   result = first_of(result, driver_.cuCtxPopCurrent_v2(&popped));
   return {first_of(result, driver_.cuCtxDestroy_v2(above)), answers};
+}
+
+std::pair<CUresult, CUstream> CornerProgram::ended_stream() {
+  CUstream stream = nullptr;
+  const CUresult result = driver_.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
+  return {first_of(result, driver_.cuStreamDestroy_v2(stream)), stream};
+}
+
+CUresult CornerProgram::record_nowhere() {
+  auto [result, stream] = ended_stream();
+  result = first_of(result, driver_.cuEventCreate(&nowhere_, CU_EVENT_DEFAULT));
+  return first_of(result, driver_.cuEventRecord(nowhere_, stream));
+}
+
+CUresult CornerProgram::time_nowhere() {
+  float milliseconds = 0;
+  return driver_.cuEventElapsedTime(&milliseconds, nowhere_, nowhere_);
 }
 
 /// It has the parent's descriptors, as a worker of a data loader has.

@@ -49,6 +49,8 @@ class CornerProgram {
   ///   cancel                  Cancels a thread that is in a call; 1: it has ended of that.
   ///   pop_all                 Makes two contexts, pops both, and answers what making a stream does then.
   ///   use_ended               What functions answer whose current context has ended, as one number.
+  ///   record_nowhere          Makes an event, and records it in a stream that has ended.
+  ///   time_nowhere            What is answered to who asks for its time.
   ///   fork                    Makes a child that stays as long as the program.
   ///   retain_release TIMES    Has a primary context so often, and leaves a stream and memory in it.
   std::pair<CUresult, unsigned long long> run(const std::string& what, std::istream& words);
@@ -68,7 +70,10 @@ class CornerProgram {
   CUresult give_symbols();
   CUresult pop_all();
   std::pair<CUresult, unsigned long long> use_ended();
+  CUresult record_nowhere();
+  CUresult time_nowhere();
   static CUresult fork();
+  std::pair<CUresult, CUstream> ended_stream();
   CUresult allocate_too_much();
   CUresult capture_and_free(unsigned int times);
   CUresult free_twice();
@@ -90,6 +95,7 @@ class CornerProgram {
   NewerMemoryInfo newer_ = nullptr;
   CUfunction wait_ = nullptr;
   CUfunction put_ = nullptr;
+  CUevent nowhere_ = nullptr;
   CUstream stream_ = nullptr;  ///< whoever needs it first makes it
   void* host_ = nullptr;
   std::thread feeding_;

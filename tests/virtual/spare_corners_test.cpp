@@ -173,6 +173,17 @@ TEST_F(SpareCorners, AContextThatHasEndedTakesNothingMore) {
   EXPECT_EQ(program->ask("corner use_ended").value, 709709709U);
 }
 
+// That the program had asked for it was kept as its time.
+TEST_F(SpareCorners, AnEventThatCouldNotBeRecordedHasNoTime) {
+  const auto program = start_protected();
+  EXPECT_EQ(program->tell("corner record_nowhere"), CUDA_ERROR_INVALID_HANDLE);
+  EXPECT_EQ(program->tell("corner time_nowhere"), CUDA_ERROR_INVALID_HANDLE);
+  ASSERT_TRUE(page_->is(SpareState::Protected)) << page_->reason();
+  page_->ask_to_leave();
+  ASSERT_EQ((*page_)->flips.load(), 1U) << page_->reason();
+  EXPECT_EQ(program->tell("corner time_nowhere"), CUDA_ERROR_INVALID_HANDLE);
+}
+
 // The child has the sockets of the copies that were there, and the next ones wanted their names.
 TEST_F(SpareCorners, WhoseForkedChildStaysIsMovedAgainAndAgain) {
   const auto program = start_protected();

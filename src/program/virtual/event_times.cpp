@@ -117,9 +117,11 @@ void EventTimes::forget(Slot slot) {
   marks_[slot] = {};
 }
 
-void EventTimes::note_call(Object* event) {
+std::int64_t EventTimes::call_ns() { return now_ns(); }
+
+void EventTimes::note_call(Object* event, std::int64_t called_ns) {
   if (event != nullptr && event->time.is_measured.load(std::memory_order_relaxed))
-    event->time.called_ns.store(now_ns(), std::memory_order_relaxed);
+    event->time.called_ns.store(called_ns, std::memory_order_relaxed);
 }
 
 /// When it was recorded last. What the driver would answer of an event that was not recorded.

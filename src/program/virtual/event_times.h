@@ -48,7 +48,9 @@ class EventTimes {
   void forget(Slot slot);
 
   /// The program asks for the event to be recorded.
-  static void note_call(Object* event);
+  static void note_call(Object* event, std::int64_t called_ns);
+  /// By the clock of note_call().
+  static std::int64_t call_ns();
   /// Answers cuEventElapsedTime() where the driver of the instance that works does not know of both events.
   CUresult elapsed(Objects& objects, const Instance& active, float* milliseconds, CUevent start, CUevent end);
 

@@ -30,11 +30,14 @@ namespace {
 template <class Record>
 CUresult record(const OwnCall& call, CUevent event, CUstream stream, const Record& record_one) {
   return call.all.call([&](const Turn& turn) {
-    if (call.all.event_times().is_any() && !call.all.graphs().are_captures_under_way())
-      EventTimes::note_call(turn.objects.find(Family::Event, number_of(event)));
+    const bool is_noted = call.all.event_times().is_any() && !call.all.graphs().are_captures_under_way();
+    const std::int64_t called_ns = is_noted ? EventTimes::call_ns() : 0;
     const auto act = [&] {
-      return record_one(turn.driver, turn.objects.translate(event, turn.slot),
-                        turn.objects.translate(stream, turn.slot));
+      const CUresult recorded = record_one(turn.driver, turn.objects.translate(event, turn.slot),
+                                           turn.objects.translate(stream, turn.slot));
+      if (is_noted && recorded == CUDA_SUCCESS)
+        EventTimes::note_call(turn.objects.find(Family::Event, number_of(event)), called_ns);
+      return recorded;
     };
     constexpr auto purpose = CudaPurpose::Enqueues;
     return call.per_thread ? with_work<VIRTUAL_NOTE(cuEventRecord), purpose, true>(turn, act, event, stream)
