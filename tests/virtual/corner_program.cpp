@@ -95,6 +95,7 @@ std::pair<CUresult, unsigned long long> CornerProgram::run(const std::string& wh
   if (const CUresult prepared = prepare(); prepared != CUDA_SUCCESS) return {prepared, 0};
   if (what == "pop_all") return {pop_all(), 0};
   if (what == "use_ended") return use_ended();
+  if (what == "misuse") return misuse();
   if (what == "record_nowhere") return {record_nowhere(), 0};
   if (what == "time_nowhere") return {time_nowhere(), 0};
   if (what == "fork") return {fork(), 0};
@@ -260,6 +261,24 @@ std::pair<CUresult, CUstream> CornerProgram::ended_stream() {
   CUstream stream = nullptr;
   const CUresult result = driver_.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
   return {first_of(result, driver_.cuStreamDestroy_v2(stream)), stream};
+}
+
+std::pair<CUresult, unsigned long long> CornerProgram::misuse() {
+  constexpr unsigned int unknown_flags = 0x10;
+  auto [result, stream] = ended_stream();
+  CUdeviceptr memory = 0;
+  void* host = nullptr;
+  unsigned int flags = 0;
+  CUmodule module = nullptr;
+  CUfunction function = nullptr;
+  result = first_of(result, driver_.cuMemHostAlloc(&host, 4096, CU_MEMHOSTALLOC_WRITECOMBINED));
+  result = first_of(result, driver_.cuMemHostGetFlags(&flags, host));
+  result = first_of(result, driver_.cuModuleLoadData(&module, waiting_ptx));
+  const unsigned long long answers = as_one_number(
+      {static_cast<int>(flags), driver_.cuMemAllocAsync(&memory, 4096, stream),
+       driver_.cuMemHostUnregister(host), driver_.cuModuleGetFunction(&function, module, nullptr),
+       driver_.cuMemFreeHost(host), driver_.cuMemHostAlloc(&host, 4096, unknown_flags)});
+  return {result, answers};
 }
 
 CUresult CornerProgram::record_nowhere() {

@@ -49,6 +49,7 @@ class CornerProgram {
   ///   cancel                  Cancels a thread that is in a call; 1: it has ended of that.
   ///   pop_all                 Makes two contexts, pops both, and answers what making a stream does then.
   ///   use_ended               What functions answer whose current context has ended, as one number.
+  ///   misuse                  What functions answer that are used wrongly, as one number.
   ///   record_nowhere          Makes an event, and records it in a stream that has ended.
   ///   time_nowhere            What is answered to who asks for its time.
   ///   fork                    Makes a child that stays as long as the program.
@@ -70,6 +71,7 @@ class CornerProgram {
   CUresult give_symbols();
   CUresult pop_all();
   std::pair<CUresult, unsigned long long> use_ended();
+  std::pair<CUresult, unsigned long long> misuse();
   CUresult record_nowhere();
   CUresult time_nowhere();
   static CUresult fork();

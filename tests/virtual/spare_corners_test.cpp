@@ -173,6 +173,13 @@ TEST_F(SpareCorners, AContextThatHasEndedTakesNothingMore) {
   EXPECT_EQ(program->ask("corner use_ended").value, 709709709U);
 }
 
+TEST_F(SpareCorners, MisuseIsAnsweredAsEver) {
+  const auto program = start_protected();
+  const auto answer = program->ask("corner misuse");
+  EXPECT_EQ(answer.result, CUDA_SUCCESS);
+  EXPECT_EQ(answer.value, start_plain("model")->ask("corner misuse").value);
+}
+
 // That the program had asked for it was kept as its time.
 TEST_F(SpareCorners, AnEventThatCouldNotBeRecordedHasNoTime) {
   const auto program = start_protected();

@@ -3,6 +3,7 @@
 /// them to make the same call in another instance. And our own functions in place of the driver's (ways.def).
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -271,7 +272,7 @@ auto kept(As<kind>, Type value) {
   if constexpr (kind == CudaParameterKind::HostIn) {
     static_assert(std::is_same_v<Type, const char*>,
                   "only names are kept; an image takes a function of its own");
-    return std::string(value == nullptr ? "" : value);
+    return value == nullptr ? std::optional<std::string>() : std::optional<std::string>(value);
   } else {
     return value;
   }
@@ -279,8 +280,8 @@ auto kept(As<kind>, Type value) {
 
 template <CudaParameterKind kind, class Type>
 auto again(As<kind>, Making& making, const Type& value) {
-  if constexpr (std::is_same_v<Type, std::string>) {
-    return value.c_str();
+  if constexpr (std::is_same_v<Type, std::optional<std::string>>) {
+    return value ? value->c_str() : nullptr;
   } else if constexpr (kind == CudaParameterKind::HandleOut) {
     return reinterpret_cast<Type>(&making.made);
   } else if constexpr (kind == CudaParameterKind::Handle || kind == CudaParameterKind::Stream) {

@@ -130,6 +130,18 @@ CUresult cuMemAlloc_v2(const OwnCall& call, CUdeviceptr* address, std::size_t si
   return result;
 }
 
+namespace {
+
+/// What is no stream of ours may be the driver's own.
+CUresult check_stream(const Turn& turn, CUstream stream) {
+  if (is_special(number_of(stream)) || turn.objects.find(Family::Stream, number_of(stream)) != nullptr)
+    return CUDA_SUCCESS;
+  unsigned int flags = 0;
+  return turn.driver.cuStreamGetFlags(stream, &flags);
+}
+
+}  // namespace
+
 /// It is there at once, which is sooner than in the order of the stream.
 CUresult cuMemAllocAsync(const OwnCall& call, CUdeviceptr* address, std::size_t size_bytes, CUstream stream) {
   const CUresult result = call.all.call([&](const Turn& turn) {
@@ -139,6 +151,7 @@ CUresult cuMemAllocAsync(const OwnCall& call, CUdeviceptr* address, std::size_t 
       const auto plain = call.which(turn.driver.cuMemAllocAsync, turn.driver.cuMemAllocAsync_ptsz);
       return plain(address, size_bytes, turn.objects.translate(stream, turn.slot));
     }
+    if (const CUresult checked = check_stream(turn, stream); checked != CUDA_SUCCESS) return checked;
     return allocate(call, turn, size_bytes, address);
   });
   if (result == CUDA_SUCCESS) call.all.something_new();
@@ -287,6 +300,9 @@ CUresult cuMemHostAlloc(const OwnCall& call, void** host, std::size_t size_bytes
     return call.all.call(
         [&](const Turn& turn) { return turn.driver.cuMemHostAlloc(host, size_bytes, flags); });
   }
+  constexpr unsigned int known_flags =
+      CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
+  if ((flags & ~known_flags) != 0) return CUDA_ERROR_INVALID_VALUE;
   const std::size_t mapped_bytes = whole_pages(size_bytes);
   auto mapping = mapped_bytes < size_bytes ? Result<os::Mapping>(fail(ErrorCode::ResourceExhausted, ""))
                                            : os::Mapping::anonymous(mapped_bytes);
@@ -295,8 +311,18 @@ CUresult cuMemHostAlloc(const OwnCall& call, void** host, std::size_t size_bytes
       pin(call, mapping->data(), mapped_bytes, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
   if (result != CUDA_SUCCESS) return result;
   *host = mapping->data();
-  call.all.keep_host(std::move(*mapping));
+  call.all.keep_host({std::move(*mapping), flags});
   return result;
+}
+
+/// The driver has registered it, with flags of ours. It has all that can be mapped as mapped.
+CUresult cuMemHostGetFlags(const OwnCall& call, unsigned int* flags, void* host) {
+  return call.all.call([&](const Turn& turn) {
+    const auto given = call.all.flags_of_host(host);
+    if (!given || flags == nullptr) return turn.driver.cuMemHostGetFlags(flags, host);
+    *flags = *given | CU_MEMHOSTALLOC_DEVICEMAP;
+    return CUDA_SUCCESS;
+  });
 }
 
 CUresult cuMemAllocHost_v2(const OwnCall& call, void** host, std::size_t size_bytes) {
@@ -304,10 +330,10 @@ CUresult cuMemAllocHost_v2(const OwnCall& call, void** host, std::size_t size_by
 }
 
 CUresult cuMemFreeHost(const OwnCall& call, void* host) {
-  auto mapping = call.all.take_host(host);
-  if (!mapping) return call.all.call([&](const Turn& turn) { return turn.driver.cuMemFreeHost(host); });
+  auto given = call.all.take_host(host);
+  if (!given) return call.all.call([&](const Turn& turn) { return turn.driver.cuMemFreeHost(host); });
   const CUresult result = unpin(call, host);
-  if (result != CUDA_SUCCESS) call.all.keep_host(std::move(*mapping));
+  if (result != CUDA_SUCCESS) call.all.keep_host(std::move(*given));
   return result;
 }
 
@@ -315,6 +341,9 @@ CUresult cuMemHostRegister_v2(const OwnCall& call, void* host, std::size_t size_
   return pin(call, host, size_bytes, flags);
 }
 
-CUresult cuMemHostUnregister(const OwnCall& call, void* host) { return unpin(call, host); }
+/// What cuMemHostAlloc() has given the program it has not registered.
+CUresult cuMemHostUnregister(const OwnCall& call, void* host) {
+  return call.all.flags_of_host(host) ? CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED : unpin(call, host);
+}
 
 }  // namespace firebreak::virtual_driver::own

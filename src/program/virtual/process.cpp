@@ -821,15 +821,25 @@ void VirtualProcess::give_up_spare() {
 
 // ---- Host memory ----
 
-void VirtualProcess::keep_host(os::Mapping memory) {
+void VirtualProcess::keep_host(Host host) {
   const std::lock_guard lock(hosts_mutex_);
-  const void* const begin = memory.data();
-  hosts_.insert_or_assign(begin, std::move(memory));
+  const void* const begin = host.memory.data();
+  hosts_.insert_or_assign(begin, std::move(host));
 }
 
-std::optional<os::Mapping> VirtualProcess::take_host(const void* host) {
+std::optional<unsigned int> VirtualProcess::flags_of_host(const void* address) {
   const std::lock_guard lock(hosts_mutex_);
-  auto found = hosts_.extract(host);
+  const auto after = hosts_.upper_bound(address);
+  if (after == hosts_.begin()) return std::nullopt;
+  const auto& [begin, host] = *std::prev(after);
+  const auto offset =
+      static_cast<std::size_t>(static_cast<const char*>(address) - static_cast<const char*>(begin));
+  return offset < host.memory.size_bytes() ? std::optional(host.flags) : std::nullopt;
+}
+
+std::optional<VirtualProcess::Host> VirtualProcess::take_host(const void* begin) {
+  const std::lock_guard lock(hosts_mutex_);
+  auto found = hosts_.extract(begin);
   if (found.empty()) return std::nullopt;
   return std::move(found.mapped());
 }

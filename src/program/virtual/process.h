@@ -265,8 +265,14 @@ class VirtualProcess {
   bool is_current_ended() { return current_context() != 0 && !is_plain() && !has_current(); }
 
   /// Host memory that we have given to the program, until it gives it back.
-  void keep_host(os::Mapping memory);
-  std::optional<os::Mapping> take_host(const void* host);
+  struct Host {
+    os::Mapping memory;
+    unsigned int flags = 0;  ///< that the program has asked for
+  };
+  void keep_host(Host host);
+  std::optional<Host> take_host(const void* begin);
+  /// What the program has asked for where that lies. Empty: it is none of such memory.
+  std::optional<unsigned int> flags_of_host(const void* address);
 
  private:
   enum class Why { Asked, Died };
@@ -444,7 +450,7 @@ class VirtualProcess {
   std::array<bool, slots_max>
       is_end_known_{};  ///< somebody runs what its copies want done at the end; of starting_
   std::mutex hosts_mutex_;
-  std::map<const void*, os::Mapping> hosts_;
+  std::map<const void*, Host> hosts_;
   os::Fd page_memory_;
   os::Mapping page_mapping_;
   abi::SparePage* page_ = nullptr;
