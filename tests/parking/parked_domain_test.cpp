@@ -49,6 +49,8 @@ TEST_P(EachKind, EverybodyElseFinishesAndOnlyTheFaulterGetsNothing) {
   EXPECT_EQ(all[0]["fault"], faults[0]["id"]);
   EXPECT_EQ(all[0]["affected"].size(), 2u);
   EXPECT_EQ(faults[0]["touched"].size(), 2u);
+  EXPECT_THAT(command({"logs", "one"}).output, HasSubstr("a neighbour (rogue) faulted: "));
+  EXPECT_THAT(command({"logs", "rogue"}).output, HasSubstr("it faulted: "));
   const std::string told = command({"report", all[0]["id"]}).output;
   EXPECT_THAT(told, HasSubstr(all[0]["exception"]["type"].get<std::string>()));
   EXPECT_THAT(told, HasSubstr("the domain has fallen"));

@@ -17,6 +17,7 @@ void add_guard_probe(CLI::App& app, Action& action);
 void add_hand_over(CLI::App& app, Action& action);
 void add_faults(CLI::App& app, Action& action);
 void add_incidents(CLI::App& app, Action& action);
+void add_logs(CLI::App& app, Action& action);
 void add_recovered(CLI::App& app, Action& action);
 void add_report(CLI::App& app, Action& action);
 void add_resume(CLI::App& app, Action& action);

@@ -28,16 +28,13 @@ Result<json> faults_in(const json& document) {
 /// On the loop's thread: asks for the list once for all that has come meanwhile.
 class ListFollower {
  public:
-  ListFollower(os::EventLoop& loop, link::AgentLink& agent, bool as_json)
-      : loop_(loop), agent_(agent), as_json_(as_json) {}
+  ListFollower(os::EventLoop& loop, link::AgentLink& agent, const FaultWords& words)
+      : loop_(loop), agent_(agent), words_(words) {}
 
   void print_news() {
     const auto faults = faults_of(agent_);
     if (!faults) return end(propagate(faults));
-    for (const json& each : news_.in(*faults)) {
-      fmt::print("{}", as_json_ ? each.dump(-1, ' ', false, json::error_handler_t::replace) + "\n"
-                                : fault_line(each, moment_in_utc));
-    }
+    for (const json& each : news_.in(*faults)) fmt::print("{}", words_(each));
     std::fflush(stdout);
   }
   void end(Status why) {
@@ -49,7 +46,7 @@ class ListFollower {
  private:
   os::EventLoop& loop_;
   link::AgentLink& agent_;
-  bool as_json_;
+  const FaultWords& words_;
   FaultNews news_;
   Status ended_;
 };
@@ -76,7 +73,7 @@ bool is_told_by_agent(const std::string& socket_path, const std::vector<pid_t>& 
          std::ranges::all_of(pids, [&document](pid_t pid) { return is_known_in(document, pid); });
 }
 
-Status follow_faults(const std::string& socket_path, bool as_json) {
+Status follow_faults(const std::string& socket_path, const std::string& head, const FaultWords& words) {
   if (auto held = os::hold_signals({SIGINT, SIGTERM, SIGHUP}); !held) return held;
   const auto loop = os::EventLoop::create();
   if (!loop) return propagate(loop);
@@ -85,7 +82,7 @@ Status follow_faults(const std::string& socket_path, bool as_json) {
   if (!signals) return propagate(signals);
   auto agent = link::AgentLink::connect(socket_path);
   if (!agent) return propagate(agent);
-  ListFollower follower(**loop, **agent, as_json);
+  ListFollower follower(**loop, **agent, words);
   (*agent)->on_lost([&follower, raw = loop->get()] {
     raw->post([&follower] { follower.end(fail(ErrorCode::Unavailable, "the agent is gone")); });
   });
@@ -93,11 +90,20 @@ Status follow_faults(const std::string& socket_path, bool as_json) {
     if (event.what == abi::EventKind::Incident) raw->post([&follower] { follower.print_news(); });
   });
   if (!heard) return heard;
-  if (!as_json) fmt::print("{}", fault_head());
+  fmt::print("{}", head);
   follower.print_news();
   if (follower.ended()) (*loop)->run();
   (*agent)->hang_up();
   return follower.ended();
+}
+
+Status follow_faults(const std::string& socket_path, bool as_json) {
+  const auto as_document = [](const json& fault) {
+    return fault.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
+  };
+  const auto as_line = [](const json& fault) { return fault_line(fault, moment_in_utc); };
+  return as_json ? follow_faults(socket_path, "", as_document)
+                 : follow_faults(socket_path, fault_head(), as_line);
 }
 
 }  // namespace firebreak::cli

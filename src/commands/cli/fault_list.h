@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -16,8 +17,13 @@ namespace firebreak::cli {
 /// Protocol: the agent does not tell them to us.
 Result<nlohmann::json> faults_of(link::AgentLink& agent);
 
-/// Prints the list, and each fault as soon as it is in it, until somebody ends us, which is no failure, or
-/// the agent is gone.
+/// A fault in words, each line with its newline; empty: nothing of it is told.
+using FaultWords = std::function<std::string(const nlohmann::json& fault)>;
+
+/// Prints `head`, the list, and each fault as soon as it is in it, until somebody ends us, which is no
+/// failure, or the agent is gone.
+Status follow_faults(const std::string& socket_path, const std::string& head, const FaultWords& words);
+/// The same in columns, or as one JSON document a line.
 Status follow_faults(const std::string& socket_path, bool as_json);
 
 /// True when the agent there tells us of faults, and of those processes: whoever else told of them might

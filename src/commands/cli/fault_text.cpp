@@ -69,6 +69,19 @@ std::string fault_line(const json& fault, const MomentInUtc& moment) {
                     shown(fault, "what"));
 }
 
+std::string fault_line_of(const json& fault, const std::string& tenant, const MomentInUtc& moment) {
+  const std::string begin = fmt::format("{}  {:<7}  ", time_of(fault, moment), shown(fault, "id"));
+  if (fault.is_object() && fault.value("culprit", json()) == tenant)
+    return fmt::format("{}it faulted: {}\n", begin, shown(fault, "what"));
+  for (const json& each : list_in(fault, "touched")) {
+    if (!each.is_object() || each.value("tenant", json()) != tenant) continue;
+    return fmt::format("{}a neighbour ({}) faulted: {}; {}\n", begin,
+                       shown(fault, "culprit", "nobody is named"), shown(fault, "what"),
+                       shown(each, "became"));
+  }
+  return {};
+}
+
 const json* find_fault(const json& faults, const std::string& id) {
   if (!faults.is_array() || id.empty()) return nullptr;
   for (const json& each : faults) {

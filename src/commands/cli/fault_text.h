@@ -21,6 +21,9 @@ std::string fault_head();
 /// One line in these columns; ends with a newline.
 std::string fault_line(const nlohmann::json& fault, const MomentInUtc& moment);
 
+/// What a tenant had of it, as one line that ends with a newline; empty: nothing.
+std::string fault_line_of(const nlohmann::json& fault, const std::string& tenant, const MomentInUtc& moment);
+
 /// The fault of that id in the list; null: there is none.
 const nlohmann::json* find_fault(const nlohmann::json& faults, const std::string& id);
 

@@ -38,6 +38,18 @@ TEST(FaultText, IsALineInColumnsForEach) {
       << "one of an agent that is older";
 }
 
+TEST(FaultText, IsALineForEachTenantThatHadSomethingOfIt) {
+  const json faults = json::parse(faults_of_agent);
+  EXPECT_EQ(fault_line_of(faults[0], "llm", at),
+            "2025-11-29T08:10:05Z  1mjnajx  a neighbour (rogue) faulted: Xid 13; its standby goes on\n");
+  EXPECT_EQ(fault_line_of(faults[0], "x", at),
+            "2025-11-29T08:10:05Z  1mjnajx  a neighbour (rogue) faulted: Xid 13; ended\n");
+  EXPECT_EQ(fault_line_of(faults[0], "rogue", at), "2025-11-29T08:10:05Z  1mjnajx  it faulted: Xid 13\n");
+  EXPECT_EQ(fault_line_of(faults[0], "other", at), "");
+  EXPECT_EQ(fault_line_of(json::parse(R"({"touched": [1, {}, {"tenant": "llm"}]})"), "llm", at),
+            "-  -        a neighbour (nobody is named) faulted: -; -\n");
+}
+
 TEST(FaultText, FindsAFaultByItsWholeId) {
   const json faults = json::parse(faults_of_agent);
   EXPECT_EQ(find_fault(faults, "1mjnajx"), &faults[0]);

@@ -16,7 +16,8 @@ using nlohmann::json;
 
 struct FaultsOptions {
   std::string socket_path;
-  std::string what;  ///< "show"; empty: the list
+  std::string tenant;  ///< of `logs`
+  std::string what;    ///< "show"; empty: the list
   std::string id;
   bool as_json = false;
   bool follows = false;
@@ -74,6 +75,19 @@ int run(const FaultsOptions& options) {
   return done ? 0 : complain(to_string(done.error()));
 }
 
+/// What one tenant had of them.
+int run_logs(const FaultsOptions& options) {
+  const auto words = [&](const json& fault) { return fault_line_of(fault, options.tenant, moment_in_utc); };
+  if (options.follows) {
+    const Status done = follow_faults(options.socket_path, "", words);
+    return done ? 0 : complain(to_string(done.error()));
+  }
+  const auto faults = faults_at(options.socket_path);
+  if (!faults) return complain(to_string(faults.error()));
+  for (const json& each : *faults) fmt::print("{}", words(each));
+  return 0;
+}
+
 }  // namespace
 
 void add_faults(CLI::App& app, Action& action) {
@@ -90,6 +104,19 @@ void add_faults(CLI::App& app, Action& action) {
   command->add_flag("--follow", options->follows, "Print the list, and each fault as soon as it is over");
   add_socket_option(*command, options->socket_path);
   command->callback([options, &action] { action = [options] { return run(*options); }; });
+}
+
+void add_logs(CLI::App& app, Action& action) {
+  auto options = std::make_shared<FaultsOptions>();
+  CLI::App* command = app.add_subcommand("logs", "Tells what a tenant had of the last faults");
+  command->footer(
+      "A line for each fault that was its own, or a neighbour's: whether it went on, left its domain, or "
+      "ended. "
+      "`firebreak faults show ID` tells all of one. Nothing is printed for a tenant that had none.");
+  command->add_option("NAME", options->tenant, "The tenant's name")->type_name(tenant_type)->required();
+  command->add_flag("--follow", options->follows, "Go on, with each fault as soon as it is over");
+  add_socket_option(*command, options->socket_path);
+  command->callback([options, &action] { action = [options] { return run_logs(*options); }; });
 }
 
 /// The name that `firebreak faults` had before.

@@ -42,6 +42,7 @@ int main(int argument_count, char** arguments) {
   cli::add_guard_probe(app, action);
   cli::add_hand_over(app, action);
   cli::add_incidents(app, action);
+  cli::add_logs(app, action);
   cli::add_recovered(app, action);
   cli::add_report(app, action);
   cli::add_resume(app, action);
