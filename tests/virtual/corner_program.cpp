@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <csignal>
 #include <fstream>
 #include <initializer_list>
@@ -92,6 +93,7 @@ std::pair<CUresult, unsigned long long> CornerProgram::run(const std::string& wh
   if (what == "ask_for_unknown") return ask_for_unknown();
   if (what == "allocate_too_much") return {allocate_too_much(), 0};
   if (what == "retain_release" && words >> times) return {retain_release(times), 0};
+  if (what == "end_one_of_two") return {end_one_of_two(), 0};
   if (const CUresult prepared = prepare(); prepared != CUDA_SUCCESS) return {prepared, 0};
   if (what == "pop_all") return {pop_all(), 0};
   if (what == "use_ended") return use_ended();
@@ -239,6 +241,32 @@ CUresult CornerProgram::pop_all() {
   for (const CUcontext each : made) result = first_of(result, driver_.cuCtxDestroy_v2(each));
   result = first_of(result, driver_.cuCtxPushCurrent_v2(before));
   return first_of(result, answered);
+}
+
+/// Whoever counts the work has seen it after the pauses.
+CUresult CornerProgram::end_one_of_two() {
+  constexpr std::chrono::milliseconds long_enough{200};
+  CUcontext primary = nullptr;
+  CUcontext other = nullptr;
+  CUcontext popped = nullptr;
+  CUdeviceptr memory = 0;
+  CUstream stream = nullptr;
+  CUresult result = driver_.cuDevicePrimaryCtxRetain(&primary, 0);
+  result = first_of(result, driver_.cuCtxSetCurrent(primary));
+  result = first_of(result, prepare());
+  result = first_of(result, driver_.cuCtxCreate_v2(&other, 0, 0));
+  result = first_of(result, driver_.cuMemAlloc_v2(&memory, 4096));
+  result = first_of(result, driver_.cuMemsetD32Async(memory, 1, 16, nullptr));
+  result = first_of(result, driver_.cuCtxSynchronize());
+  std::this_thread::sleep_for(long_enough);
+  result = first_of(result, driver_.cuCtxPopCurrent_v2(&popped));
+  result = first_of(result, driver_.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  result = first_of(result, start_waiting(stream));
+  if (result != CUDA_SUCCESS) return result;
+  std::this_thread::sleep_for(long_enough);
+  result = driver_.cuCtxDestroy_v2(other);
+  word().store(1);
+  return first_of(result, driver_.cuStreamSynchronize(stream));
 }
 
 std::pair<CUresult, unsigned long long> CornerProgram::use_ended() {

@@ -48,6 +48,7 @@ class CornerProgram {
   ///   copy_between_contexts   Copies a word within the current context, and answers it.
   ///   cancel                  Cancels a thread that is in a call; 1: it has ended of that.
   ///   pop_all                 Makes two contexts, pops both, and answers what making a stream does then.
+  ///   end_one_of_two          Ends a context that had work while another one's goes on.
   ///   use_ended               What functions answer whose current context has ended, as one number.
   ///   misuse                  What functions answer that are used wrongly, as one number.
   ///   record_nowhere          Makes an event, and records it in a stream that has ended.
@@ -70,6 +71,7 @@ class CornerProgram {
   std::pair<CUresult, unsigned long long> launch_as_before();
   CUresult give_symbols();
   CUresult pop_all();
+  CUresult end_one_of_two();
   std::pair<CUresult, unsigned long long> use_ended();
   std::pair<CUresult, unsigned long long> misuse();
   CUresult record_nowhere();

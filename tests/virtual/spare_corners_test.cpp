@@ -155,6 +155,15 @@ TEST_F(SpareCorners, LaunchesInAStructureAreToldTheInstancesOwn) {
   EXPECT_EQ(answer.value, 41U);
 }
 
+// Who counts the work had its memory in the one that ended, and the other one's streams wrote there.
+TEST_F(SpareCorners, AContextThatEndsTakesNothingAlongOfAnothersWork) {
+  start_mps("model");
+  Client model(kernel_, environment(), FIREBREAK_PLAIN_PROGRAM);
+  EXPECT_EQ(model.tell("corner init"), CUDA_SUCCESS);
+  EXPECT_EQ(model.tell("corner end_one_of_two"), CUDA_SUCCESS);
+  EXPECT_EQ(start_with_spare("corner init")->tell("corner end_one_of_two"), CUDA_SUCCESS);
+}
+
 // The driver's stack had both, and the one below was current once the other one had been taken off.
 TEST_F(SpareCorners, WhoHasPoppedAllContextsHasNone) {
   EXPECT_EQ(start_plain("model")->tell("corner pop_all"), CUDA_ERROR_INVALID_CONTEXT);

@@ -84,7 +84,12 @@ std::uint16_t CompletionMarkers::kernel(CUfunction function) {
 void CompletionMarkers::note_context(CUcontext context) {
   const std::lock_guard lock(mutex_);
   if (context_ == nullptr) context_ = context;
-  if (context_gone_ || context_ != context) log_.note_gap(abi::GuardWorkOtherContext);
+  if (!context_gone_ && context_ == context) return;
+  log_.note_gap(abi::GuardWorkOtherContext);
+  // Markers lie in memory of one context, and a stream of another may come to its marker after that has
+  // ended.
+  stopping_ = true;
+  changed_.notify_all();
 }
 
 void CompletionMarkers::context_gone(CUcontext context) {

@@ -62,7 +62,7 @@ class CompletionMarkers {
     return wait_for(log_.under_way_in(thread, known_stream(stream, per_thread)), wait_on);
   }
 
-  /// A context has come; from the second one on the numbers tell no end.
+  /// A context has come; from the second one on the numbers tell no end, and no marker is put.
   void note_context(CUcontext context);
   /// Runs what ends a context, and answers its answer, while no marker is put.
   template <class End>

@@ -2,6 +2,21 @@
 #include "program/virtual/marks.h"
 
 namespace firebreak::virtual_driver {
+namespace {
+
+/// In the primary context, which an instance has as long as it lives: any other one may end before the words
+/// are needed no more.
+bool pin(const Instance& instance, void* host, std::size_t size_bytes, unsigned int flags) {
+  const cuda::Backend& driver = instance.driver();
+  CUcontext before = nullptr;
+  if (driver.cuCtxGetCurrent(&before) != CUDA_SUCCESS ||
+      driver.cuCtxSetCurrent(instance.primary()) != CUDA_SUCCESS)
+    return false;
+  const bool is_pinned = driver.cuMemHostRegister_v2(host, size_bytes, flags) == CUDA_SUCCESS;
+  return driver.cuCtxSetCurrent(before) == CUDA_SUCCESS && is_pinned;
+}
+
+}  // namespace
 
 bool Marks::give_word(Work& work) {
   if (work.mark_word.load() >= 0) return true;
@@ -21,9 +36,7 @@ CUdeviceptr Marks::address_in(const Instance& instance) {
   const std::lock_guard lock(mutex_);
   if (words_.data() == nullptr) {
     auto made = os::Mapping::anonymous(bytes);
-    const bool is_there =
-        made && instance.driver().cuMemHostRegister_v2(made->data(), bytes, flags) == CUDA_SUCCESS;
-    if (!is_there) return 0;
+    if (!made || !pin(instance, made->data(), bytes, flags)) return 0;
     memory_.add_host(made->data(), bytes, flags, instance.slot());
     words_ = std::move(*made);
   }
