@@ -215,60 +215,6 @@ TEST_F(Users, AConnectionIsOfTheProcessThatOpenedIt) {
   EXPECT_THAT(refusal(changed, abi::Join{"evil", abi::Role::Active, "", "a"}), HasSubstr("another user's"));
 }
 
-/// Refused is who the tenant is, whatever it shares; where nobody knows the tenant any more it shares
-/// nothing.
-TEST_F(Users, WhatOneSharesAnotherNeitherGetsNorHearsOf) {
-  constexpr std::uint64_t size_bytes = 2 << 20;
-  const os::Fd descriptor = memory();
-  Peer maker = user_peer(mallory - 1), reader = user_peer(mallory - 1), thief = user_peer(mallory);
-  join(maker, "maker", abi::Role::Active);
-  join(reader, "reader", abi::Role::Active);
-  join(thief, "evil", abi::Role::Active);
-  const abi::GiveShared wanted{"maker", "backbone"};
-  const std::string refused = refusal(thief, wanted);
-  EXPECT_EQ(refused, "tenant 'maker' is another user's");
-  ask(maker, abi::Publish{"backbone", 0, size_bytes, abi::Memory::Shared}, descriptor.get());
-  EXPECT_EQ(refusal(thief, wanted), refused);
-  ask(maker, abi::Share{});
-  EXPECT_EQ(refusal(thief, wanted), refused);
-  EXPECT_TRUE(std::holds_alternative<abi::Allocation>(ask(reader, wanted)));
-  const auto shared_for = [this](Peer& asker) {
-    return nlohmann::json::parse(
-        std::get<abi::StatusDocument>(ask(asker, abi::StatusRequest{})).json)["shared"];
-  };
-  EXPECT_EQ(shared_for(reader).size(), 1u);
-  EXPECT_EQ(shared_for(thief).size(), 0u);
-  ask(maker, abi::Finish{});
-  detectors.callbacks.on_exit(maker.pid());
-  EXPECT_TRUE(std::holds_alternative<abi::Done>(ask(thief, wanted))) << "as of a tenant that never was";
-  Peer namesake = user_peer(mallory);
-  join(namesake, "maker", abi::Role::Active);
-  const auto own =
-      ask(namesake, abi::Publish{"backbone", 0, size_bytes, abi::Memory::Shared}, descriptor.get());
-  EXPECT_EQ(std::get<abi::Allocation>(own).address, SharedWeights::first_address + size_bytes);
-  EXPECT_TRUE(std::holds_alternative<abi::Allocation>(ask(reader, wanted))) << "what its own user had made";
-  EXPECT_EQ(shared_for(thief).size(), 1u);
-}
-
-/// They outlive their makers, which count no more.
-TEST_F(Users, OneSharesNoMoreThanItMayHaveTenants) {
-  restart(2);
-  const os::Fd descriptor = memory();
-  const auto make = [&](const std::string& name) {
-    Peer maker = user_peer(mallory);
-    join(maker, name, abi::Role::Active);
-    const abi::Message made =
-        ask(maker, abi::Publish{"backbone", 0, 2 << 20, abi::Memory::Shared}, descriptor.get());
-    ask(maker, abi::Share{});
-    ask(maker, abi::Finish{});
-    detectors.callbacks.on_exit(maker.pid());
-    return made;
-  };
-  EXPECT_TRUE(std::holds_alternative<abi::Allocation>(make("a")));
-  EXPECT_TRUE(std::holds_alternative<abi::Allocation>(make("b")));
-  EXPECT_THAT(std::get<abi::Refused>(make("c")).reason, HasSubstr("shared memory of 2 tenants already"));
-}
-
 TEST_F(Users, AProgramThatHasBecomeAnotherUsersIsNotEndedForThem) {
   Peer command = user_peer(mallory);
   ask(command, abi::Place{"mine", abi::Role::Active});
