@@ -16,10 +16,23 @@ namespace {
 struct Driver {
   std::vector<std::pair<CUdeviceptr, std::uint32_t>> put;
   std::function<void()> before_put;  ///< what another thread does while a mark is put
+  CUcontext current = nullptr;
+  CUcontext pinned_in = nullptr;
 };
 Driver* driver_of_test = nullptr;
 
-CUresult pin(void*, std::size_t, unsigned int) { return CUDA_SUCCESS; }
+CUresult get_current(CUcontext* context) {
+  *context = driver_of_test->current;
+  return CUDA_SUCCESS;
+}
+CUresult set_current(CUcontext context) {
+  driver_of_test->current = context;
+  return CUDA_SUCCESS;
+}
+CUresult pin(void*, std::size_t, unsigned int) {
+  driver_of_test->pinned_in = driver_of_test->current;
+  return CUDA_SUCCESS;
+}
 CUresult find_pinned(CUdeviceptr* address, void* host, unsigned int) {
   *address = reinterpret_cast<CUdeviceptr>(host);
   return CUDA_SUCCESS;
@@ -35,6 +48,8 @@ class MarksTest : public testing::Test {
   MarksTest() {
     driver_of_test = &driver;
     cuda::Backend functions{};
+    functions.cuCtxGetCurrent = get_current;
+    functions.cuCtxSetCurrent = set_current;
     functions.cuMemHostRegister_v2 = pin;
     functions.cuMemHostGetDevicePointer_v2 = find_pinned;
     functions.cuStreamWriteValue32_v2 = put_mark;
@@ -87,6 +102,18 @@ TEST_F(MarksTest, WhatLiesBeforeAMarkHasEndedAndWhatLiesBehindItHasNotBegun) {
   EXPECT_EQ(may_have_begun(), (std::vector<bool>{true}));
   come_to(1);
   EXPECT_FALSE(work.is_under_way());
+}
+
+/// The caller's own may end before the instance does.
+TEST_F(MarksTest, LieInThePrimaryContextAndTheCallersIsCurrentAfter) {
+  const auto callers = reinterpret_cast<CUcontext>(&driver);
+  driver.current = callers;
+  driver.pinned_in = callers;
+  give_and_mark(1);
+  ASSERT_EQ(driver.put.size(), 1U);
+  EXPECT_EQ(driver.pinned_in, instance->primary());
+  EXPECT_NE(driver.pinned_in, callers);
+  EXPECT_EQ(driver.current, callers);
 }
 
 /// The mark is behind it and does not count it: the GPU comes to that mark, and to what follows.
