@@ -102,9 +102,11 @@ os::ProgramResult AgentOnStage::command(std::vector<std::string> arguments) {
 
 void AgentOnStage::wait(const std::string& what, const std::function<bool()>& done) {
   const Status waited = stage_->wait(what, patience, done);
-  ASSERT_TRUE(waited) << to_string(waited.error()) << "\nthe agent: "
-                      << testing::PrintToString(agent_ != nullptr ? agent_->lines
-                                                                  : std::vector<std::string>());
+  if (waited) return;
+  std::string said;
+  if (agent_ != nullptr)
+    for (const std::string& line : agent_->lines) said += "\n  " + line;
+  FAIL() << to_string(waited.error()) << "\nthe agent:" << said;
 }
 
 void AgentOnStage::wait_for_end(const Player& player) {

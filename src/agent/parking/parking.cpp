@@ -23,6 +23,8 @@ constexpr Milliseconds between_client_looks{500};
 /// its program takes its time. Later it is listed with everybody else.
 constexpr int most_questions = 20;
 constexpr Milliseconds between_leaving_looks{5};
+/// Whoever has come to the GPU just before the fault is named by MPS within this time, or is nobody's client.
+constexpr Milliseconds names_come_within{1'000};
 /// A client's driver puts its code together before its dump begins: 99 ms after the first with 16 MB of it
 /// (PyTorch's small layers), 510 to 650 ms with 91 MB (training). Who is read before the others have begun
 /// keeps them from it (H100).
@@ -131,12 +133,18 @@ void Parking::mark(const std::string& domain) {
 void Parking::ask_for_the_unconfirmed() {
   std::set<std::string> domains;
   for (auto& [who, dumper] : dumpers_) {
-    const bool has_come = dumper.has_gpu && (!dumper.has_spare || at_.spares.is_in(who.first, who.second));
-    if (!has_come || is_known_in(who.first, who.second) || dumper.asked >= most_questions) continue;
+    if (!is_unconfirmed(who, dumper) || dumper.asked >= most_questions) continue;
     ++dumper.asked;
     domains.insert(who.second);
   }
   for (const std::string& domain : domains) at_.domains.look_for_clients(domain);
+}
+
+/// It may be a client already, and MPS has not named it.
+bool Parking::is_unconfirmed(const InDomain& who, const Dumper& dumper) const {
+  const bool has_come = dumper.has_gpu && (!dumper.has_spare || at_.spares.is_in(who.first, who.second));
+  return (has_come || dumper.dump == Dump::Unheeded) && may_be_in(who.first, who.second) &&
+         !is_known_in(who.first, who.second);
 }
 
 void Parking::look_after_clients() {
@@ -697,10 +705,23 @@ void Parking::look_whether_all_left(const std::string& domain) {
     if (!never_begins({pid, domain})) return;
     stuck.push_back(pid);
   }
+  if (awaits_names(domain)) return;
   for (const pid_t pid : stuck)
     tell(domain, pid,
          fmt::format("{} has not begun its core dump, and never will: it gets the error", name_of(pid)));
   happened(domain, {park::ParkingEventType::EverybodyLeft});
+}
+
+/// Who began to work a moment before the fault is not taken for one that is not there.
+bool Parking::awaits_names(const std::string& domain) {
+  Place& place = places_[domain];
+  if (at_.clock.now() - place.leaving_since >= names_come_within) return false;
+  const bool is_any = std::ranges::any_of(dumpers_, [&](const auto& each) {
+    return each.first.second == domain && !place.state.is_culprit(each.first.first) &&
+           is_unconfirmed(each.first, each.second);
+  });
+  if (is_any && !std::exchange(place.is_asked_who_works, true)) at_.domains.look_for_clients(domain);
+  return is_any;
 }
 
 /// Tenants' actives, and clients that are nobody's tenants: they can go nowhere else. Who is to have a spare
@@ -840,6 +861,8 @@ void Parking::let_leave(const std::string& domain, const Place& place) {
              "the domain falls",
              name, domain, std::chrono::duration_cast<std::chrono::seconds>(at_.options.park).count()));
   }
+  its.leaving_since = at_.clock.now();
+  its.is_asked_who_works = false;
   auto leaving = at_.loop.every(between_leaving_looks, [this, domain] { look_whether_all_left(domain); });
   if (leaving) its.leaving = std::move(*leaving);
 }

@@ -220,6 +220,8 @@ class Parking {
     bool had_others = false;          ///< the culprit, when the first dump began
     RunLimit ending;                  ///< alarm for culprits that outlive their domain
     os::Watch leaving;                ///< looks whether somebody is left
+    Monotonic leaving_since{};
+    bool is_asked_who_works = false;  ///< MPS, since then
     os::Watch thawing;
     RunLimit giving_up;  ///< alarm for those who have not begun to dump
     bool is_too_late_to_begin = false;
@@ -254,6 +256,8 @@ class Parking {
   void remove_pipes_of_nobody();
   void end_clients();
   void ask_for_the_unconfirmed();
+  bool is_unconfirmed(const InDomain& who, const Dumper& dumper) const;
+  bool awaits_names(const std::string& domain);
   void enter(const InDomain& who, Dumper& dumper, std::string path);
   void look_after_clients();
   Status start_client(const std::string& domain, Place& place);
