@@ -37,7 +37,7 @@ void end_process(os::Kernel& kernel, Ending ending) {
       return os::leave_process(left_status);
     case Ending::Exec:
       // A second, to see what becomes of the kernel before the process is gone.
-      (void)os::become_program("sh", {"sh", "-c", "sleep 1; exit " + std::to_string(left_status)}, {});
+      (void)os::become_program("/bin/sh", {"sh", "-c", "sleep 1; exit " + std::to_string(left_status)}, {});
       return;
   }
 }
