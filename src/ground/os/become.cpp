@@ -3,6 +3,7 @@
 
 #include <elf.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -79,7 +80,8 @@ Status become_program(const std::string& file, const std::vector<std::string>& a
   for (const auto& [name, value] : environment) variables.push_back(name + "=" + value);
   const std::vector<char*> words = pointers_to(arguments);
   const std::vector<char*> its_environment = pointers_to(variables);
-  ::execve(file.c_str(), words.data(), its_environment.data());
+  // Not by the C library: a library that the user has put before it may tell of each call.
+  (void)::syscall(SYS_execve, file.c_str(), words.data(), its_environment.data());
   // Commands without a first line that names their shell: the C library has one read them, whatever they are.
   if (errno == ENOEXEC && is_text(file)) ::execvpe(file.c_str(), words.data(), its_environment.data());
   return failed_start(arguments.front(), file, errno);
