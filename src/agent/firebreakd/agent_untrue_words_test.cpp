@@ -208,6 +208,27 @@ class PlacedOnly : public UntrueWords {
     is_client = true;
     return made;
   }
+  /// Who raised the exception, and whom MPS has not named yet.
+  std::pair<Process, Process> park_beside_one_that_came_late(Peer& first, Peer& second) {
+    const Process culprit = start(first, "culprit"), late = placed(second);
+    of_culprit.emplace(culprit.pipe, culprits_dump);
+    Writer of_client(client_pipe(), idle_dump);
+    until([&] {
+      (void)of_culprit->write();
+      (void)of_client.write();
+      return parking("a")["state"] == "held";
+    });
+    return {culprit, late};
+  }
+  /// With all that comes meanwhile.
+  void pass(Milliseconds time) {
+    constexpr Milliseconds step{5};
+    for (Milliseconds passed{0}; passed < time; passed += step) {
+      clock.advance(step);
+      loop->run_once(step);
+    }
+    settle();
+  }
 };
 
 TEST_F(PlacedOnly, ItsDumpParksNobodyUntilMpsNamesIt) {
@@ -226,6 +247,24 @@ TEST_F(PlacedOnly, ItsDumpParksNobodyUntilMpsNamesIt) {
     (void)of_culprit->write();
     return parking("a")["state"] == "held";
   });
+}
+
+/// Its first kernel may run by then.
+TEST_F(PlacedOnly, WhoCameAMomentBeforeTheFaultIsWaitedForUntilMpsHasAnswered) {
+  Peer first = peer(), second = peer();
+  const auto [culprit, late] = park_beside_one_that_came_late(first, second);
+  pass(Milliseconds(900));
+  EXPECT_EQ(parking("a")["state"], "held");
+  mps_names("a", late.pid);
+  pass(Milliseconds(2'000));
+  EXPECT_EQ(parking("a")["state"], "held");
+}
+
+TEST_F(PlacedOnly, WhoIsNeverNamedIsWaitedForNoLonger) {
+  Peer first = peer(), second = peer();
+  (void)park_beside_one_that_came_late(first, second);
+  pass(Milliseconds(1'100));
+  until([&] { return parking("a")["state"] != "held"; });
 }
 
 TEST_F(PlacedOnly, ItsDumpIsReadAndDroppedWhereMpsNeverNamesIt) {
