@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import torch
 import torch.nn.functional as F
 
+from serving.torch_steps import Steps
 from serving.torch_weights import TYPE, Weights
 from torch_diffusion.forward import Slot
 from torch_diffusion.picture import Picture
@@ -30,16 +31,12 @@ _REFINE_FROM = 0.5
 _EVENTS_KEPT = 8
 
 
-class TorchEngine:
+class TorchEngine(Steps):
     """server.Engine."""
 
     def __init__(self, shapes: Sequence[Shape], slots: int, device: str, memory: VaultMemory | None = None) -> None:
+        super().__init__(device, kept=_EVENTS_KEPT)
         self._shapes = list(shapes)
-        self._device = torch.device(device)
-        self._on_gpu = self._device.type == "cuda"
-        if self._on_gpu:
-            torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
-            torch.cuda.set_stream(torch.cuda.Stream())
         self._kinds = [
             Kind(each.name, each.steps, each.batch, each.patience, each.step_operations(), each.sketch_steps)
             for each in self._shapes
@@ -54,18 +51,12 @@ class TorchEngine:
             make = torch.empty if memory else torch.zeros
             self._latents = make(slots, 2, max(map(_floats, self._shapes)), dtype=torch.float32, device=device)
         self._places = {each.name: self._waves(torch.arange(each.tokens), each.model) for each in self._shapes}
-        self._events: dict[int, torch.cuda.Event] = {}
-        self._ended = 0
 
     # --- server.Engine
 
     @property
     def kinds(self) -> Sequence[Kind]:
         return self._kinds
-
-    @property
-    def stream(self) -> int:
-        return int(torch.cuda.current_stream().cuda_stream) if self._on_gpu else 0
 
     @torch.inference_mode()
     def step(self, work: Work, slots: Sequence[Slot]) -> None:
@@ -88,17 +79,6 @@ class TorchEngine:
     def first_kernel(self) -> None:
         F.silu(self.weights["0.in"][:1])
         self._synchronize()
-
-    def wait(self, step: int) -> None:
-        event = self._events.get(step)
-        if event is not None:
-            event.synchronize()
-
-    def ended(self) -> int:
-        while (event := self._events.get(self._ended)) is not None and event.query():
-            del self._events[self._ended]
-            self._ended += 1
-        return self._ended
 
     # --- beginnings
 
@@ -227,20 +207,6 @@ class TorchEngine:
     def _noise(self, seed: int, count: int) -> torch.Tensor:
         generator = torch.Generator(self._device).manual_seed(seed)
         return torch.randn(count, generator=generator, device=self._device)
-
-    # --- ends of steps
-
-    def _note_end(self, step: int) -> None:
-        if not self._on_gpu:
-            self._ended = step + 1
-            return
-        self._events[step] = event = torch.cuda.Event(blocking=False)
-        event.record(torch.cuda.current_stream())
-        self._events.pop(step - _EVENTS_KEPT, None)
-
-    def _synchronize(self) -> None:
-        if self._on_gpu:
-            torch.cuda.current_stream().synchronize()
 
 
 def _floats(shape: Shape) -> int:

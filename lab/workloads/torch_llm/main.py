@@ -74,7 +74,6 @@ def run_alone(options: argparse.Namespace, shape: Shape, limits: Limits) -> None
     say("first kernel")
     if not options.asleep:
         warm_up(options, engine)
-    engine.begins_at(1)
     server = Server(engine, Schedule(limits, 0), NoCommits(engine), 0, shape.vocabulary)
     if options.device != "cpu":
         server.before_step = Fault(options.fault).before_step

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import torch
 import torch.nn.functional as F
 
+from serving.torch_steps import Steps
 from serving.torch_weights import TYPE, Weights
 from torch_llm.schedule import Limits, Schedule, Work
 from torch_llm.server import STEPS_KEPT
@@ -24,19 +25,15 @@ if TYPE_CHECKING:
     from firebreak.torch_memory import VaultMemory
 
 
-class TorchEngine:
+class TorchEngine(Steps):
     """server.Engine. `limits.slots` at most `limits.page_tokens`: rows without a request write to page 0, each its own."""
 
     def __init__(self, shape: Shape, limits: Limits, device: str, memory: VaultMemory | None = None) -> None:
         if limits.slots > limits.page_tokens:
             raise ValueError(f"at most {limits.page_tokens} slots: rows without a request share one page")
+        super().__init__(device, kept=2 * STEPS_KEPT)
         self._shape = shape
         self._limits = limits
-        self._device = torch.device(device)
-        self._on_gpu = self._device.type == "cuda"
-        if self._on_gpu:
-            torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
-            torch.cuda.set_stream(torch.cuda.Stream())
         self.weights = Weights(shape.tensors(), device, memory)
         self._head = self.weights["embedding" if shape.tied_embeddings else "head"]
         with memory.state() if memory else contextlib.nullcontext():
@@ -53,14 +50,8 @@ class TorchEngine:
         self._at = torch.zeros(limits.slots, dtype=torch.int64, device=device)
         self._decoded = torch.zeros(limits.slots, dtype=torch.int64, device=device)
         self._graph: torch.cuda.CUDAGraph | None = None
-        self._events: dict[int, torch.cuda.Event] = {}
-        self._ended = 0
 
     # --- server.Engine
-
-    @property
-    def stream(self) -> int:
-        return int(torch.cuda.current_stream().cuda_stream) if self._on_gpu else 0
 
     def write_prompt(self, slot: int, tokens: Sequence[int]) -> None:
         # A copy from pageable memory has left it when the call returns.
@@ -85,33 +76,17 @@ class TorchEngine:
     @torch.inference_mode()
     def first_kernel(self) -> None:
         F.embedding(self._tokens[:, 0], self.weights["embedding"])
-        if self._on_gpu:
-            torch.cuda.current_stream().synchronize()
+        self._synchronize()
 
     def sampled(self, step: int) -> Sequence[int]:
         found: list[int] = self._sampled[step % STEPS_KEPT].tolist()
         return found
-
-    def wait(self, step: int) -> None:
-        event = self._events.get(step)
-        if event is not None:
-            event.synchronize()
-
-    def ended(self) -> int:
-        while (event := self._events.get(self._ended)) is not None and event.query():
-            del self._events[self._ended]
-            self._ended += 1
-        return self._ended
 
     def answer(self, slot: int, first: int, count: int) -> list[int]:
         found: list[int] = self._tokens[slot, first : first + count].tolist()
         return found
 
     # --- beginnings
-
-    def begins_at(self, step: int) -> None:
-        """The first step that this process will queue."""
-        self._ended = step
 
     def addresses(self) -> list[int]:
         return [each.data_ptr() for each in (self.weights.flat, self._cache, self._tokens)]
@@ -259,15 +234,3 @@ class TorchEngine:
 
     def _host(self, count: int) -> torch.Tensor:
         return torch.zeros(count, dtype=torch.int64, pin_memory=self._on_gpu)
-
-    def _note_end(self, step: int) -> None:
-        if not self._on_gpu:
-            self._ended = step + 1
-            return
-        self._events[step] = event = torch.cuda.Event(blocking=False)
-        event.record(torch.cuda.current_stream())
-        self._events.pop(step - 2 * STEPS_KEPT, None)
-
-    def _synchronize(self) -> None:
-        if self._on_gpu:
-            torch.cuda.current_stream().synchronize()

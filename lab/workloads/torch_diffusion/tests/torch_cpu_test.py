@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The models themselves, in the smallest shapes and without a GPU; skipped where there is no PyTorch."""
 
-import json
-import socket
-import subprocess
-import sys
 import unittest
+from unittest import mock
 
+from serving.alone import served_alone
 from torch_diffusion import ask
 from torch_diffusion.forward import Slot
 from torch_diffusion.server import Work
@@ -102,23 +100,44 @@ class Models(unittest.TestCase):
         self.assertTrue(bool((before != later).any(-1).all()))
 
 
+class Event:
+    """In the place of a GPU's."""
+
+    def __init__(self, blocking: bool) -> None:
+        self.is_over = False
+
+    def record(self, stream: object) -> None:
+        pass
+
+    def query(self) -> bool:
+        return self.is_over
+
+
+@unittest.skipIf(torch is None, "for want of PyTorch")
+class Ends(unittest.TestCase):
+    def test_steps_on_a_gpu_have_ended_in_their_order_from_the_first_on(self) -> None:
+        from serving.torch_steps import Steps
+
+        steps = Steps("cpu", kept=8)
+        steps._on_gpu = True
+        with mock.patch.object(torch.cuda, "Event", Event), mock.patch.object(torch.cuda, "current_stream"):
+            for step in (1, 2, 3):
+                steps._note_end(step)
+        events = [steps._events[step] for step in (1, 2, 3)]
+        self.assertEqual(steps.ended(), 1)
+        events[1].is_over = True  # type: ignore[attr-defined]
+        self.assertEqual(steps.ended(), 1)
+        events[0].is_over = True  # type: ignore[attr-defined]
+        self.assertEqual(steps.ended(), 3)
+
+
 @unittest.skipIf(torch is None, "for want of PyTorch")
 class Program(unittest.TestCase):
     def test_it_draws_over_http(self) -> None:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            address = f"127.0.0.1:{probe.getsockname()[1]}"
-        options = ["--engine", "torch", "--shapes", "tiny,tiny-video", "--alone", "--device", "cpu"]
-        command = [sys.executable, "-m", "torch_diffusion.main", *options, "--listen", address]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
-            self.addCleanup(server.wait)
-            self.addCleanup(server.kill)
-            assert server.stdout is not None
-            while json.loads(server.stdout.readline())["what"] != "serving":
-                pass
+        options = ["--engine", "torch", "--shapes", "tiny,tiny-video", "--device", "cpu"]
+        with served_alone("torch_diffusion.main", *options) as address:
             found = [list(ask.lines_of(address, {"seed": seed})) for seed in (1, 2, 1)]
             pngs = [ask.get(address, lines[-1].split(" ")[1]) for lines in found]
-            server.kill()
         self.assertEqual([len(lines) for lines in found], [22, 22, 22])
         self.assertEqual(pngs[0], pngs[2])
         self.assertNotEqual(pngs[0], pngs[1])

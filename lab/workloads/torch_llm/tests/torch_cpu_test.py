@@ -1,12 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The model itself, in the smallest shape and without a GPU; skipped where there is no PyTorch."""
 
-import json
-import socket
-import subprocess
-import sys
 import unittest
 
+from serving.alone import served_alone
 from torch_llm.client import StreamClient
 from torch_llm.schedule import Limits, Schedule
 from torch_llm.shapes import SHAPES
@@ -108,24 +105,14 @@ class Model(unittest.TestCase):
 @unittest.skipIf(torch is None, "for want of PyTorch")
 class Program(unittest.TestCase):
     def test_it_answers_over_http(self) -> None:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            address = f"127.0.0.1:{probe.getsockname()[1]}"
-        options = ["--alone", "--device", "cpu", "--size", "tiny", "--context", "64", "--slots", "2"]
-        command = [sys.executable, "-m", "torch_llm.main", *options, "--listen", address]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
-            self.addCleanup(server.wait)
-            self.addCleanup(server.kill)
-            assert server.stdout is not None
-            while json.loads(server.stdout.readline())["what"] != "serving":
-                pass
+        options = ["--device", "cpu", "--size", "tiny", "--context", "64", "--slots", "2"]
+        with served_alone("torch_llm.main", *options) as address:
             # The first and the last ask the same, in other company.
             clients = [StreamClient(address, [n % 3 + 1, 2], 20) for n in range(4)]
             for client in clients:
                 client.start()
             for client in clients:
                 client.join()
-            server.kill()
         self.assertEqual([(len(client.tokens), client.failures) for client in clients], [(20, 0)] * 4)
         self.assertEqual(clients[0].tokens, clients[3].tokens)
         self.assertNotEqual(clients[0].tokens, clients[1].tokens)
