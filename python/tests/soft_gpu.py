@@ -96,3 +96,13 @@ class SoftGpuTest(unittest.TestCase):
 
         self.until(name, is_so)
         return found[0]
+
+    def until_protected(self, name: str, other_than: int = 0) -> int:
+        """Until it has a standby that is ready; the active's process."""
+        now = self.until_tenant(
+            name,
+            lambda now: now["phase"] == "serving"
+            and now["standby_state"] == "ready"
+            and now["active"]["pid"] != other_than,
+        )
+        return int(now["active"]["pid"])

@@ -22,7 +22,6 @@ import json
 import pathlib
 import random
 import signal
-import socket
 import statistics
 import sys
 import tempfile
@@ -31,6 +30,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from serving.addresses import free_address
 from serving.machine import machine
 from torch_diffusion import ask, schedule, simulator
 from torch_diffusion.shapes import SHAPES, STEPS
@@ -118,9 +118,7 @@ class Bench:
 
     def start(self, stage: Stage, name: str, shapes: Sequence[str], run: Sequence[str], *more: str) -> str:
         """A server's address, once it listens."""
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            address = f"127.0.0.1:{probe.getsockname()[1]}"
+        address = free_address()
         weights = str(self._folder / f"{name}.weights")
         options = ["--engine", self._options.engine, "--shapes", ",".join(shapes), "--slots", "64"]
         stage.start_server(name, address, run, [*options, "--weights-file", weights, *more])

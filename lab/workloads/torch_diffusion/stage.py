@@ -7,21 +7,16 @@ import json
 import os
 import pathlib
 import signal
-import socket
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
 from typing import Any
 
+from serving.addresses import listens
+
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 LOOK_S = 0.05
-
-
-def listens(address: str) -> bool:
-    host, _, port = address.rpartition(":")
-    with socket.socket() as probe:
-        return probe.connect_ex((host, int(port))) == 0
 
 
 class Stage:

@@ -20,7 +20,6 @@ import pathlib
 import queue
 import shlex
 import signal
-import socket
 import statistics
 import subprocess
 import sys
@@ -29,6 +28,7 @@ import threading
 import time
 from typing import IO, Any
 
+from serving.addresses import free_address
 from serving.machine import machine, of_gpu
 from torch_llm.client import StreamClient
 
@@ -105,9 +105,7 @@ class Bench:
 
     def new_name(self) -> str:
         self._names += 1
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.address = f"127.0.0.1:{probe.getsockname()[1]}"
+        self.address = free_address()
         return f"llm-{self._size.replace('.', '-')}-{self._names}"
 
     def start(self, name: str, *more: str, run: tuple[str, ...] = ()) -> Process:

@@ -6,7 +6,8 @@ import signal
 import subprocess
 import unittest
 
-from pictures import FOLDER, ROOT, SEED, Client, PicturesTest, free_port
+from pictures import FOLDER, ROOT, SEED, Client, PicturesTest
+from serving.addresses import free_address
 from soft_gpu import PATIENCE_S, PROGRAMS
 from torch_diffusion import ask
 
@@ -15,7 +16,7 @@ class InTurns(PicturesTest):
     agent_options = ["--turns", "deadline"]
 
     def test_two_servers_share_the_gpu(self) -> None:
-        other = f"127.0.0.1:{free_port()}"
+        other = free_address()
         self.serve("--class", "live", pace_ms=5)
         self.serve("--class", "batch", name="videos", address=other, pace_ms=5)
         for refused, said in (({"seed": -1}, "400: a seed is"), ({"seed": 1, "shape": "x" * 5000}, "413: a body has")):

@@ -2,11 +2,11 @@
 """What tests of pictures on the software GPU have in common."""
 
 import pathlib
-import socket
 import struct
 import threading
 import zlib
 
+from serving.addresses import free_address, listens
 from soft_gpu import PATIENCE_S, PROGRAMS, SoftGpuTest
 from torch_diffusion import ask
 
@@ -15,12 +15,6 @@ ROOT = FOLDER.parents[2]
 NAME = "pictures"
 # Of the server's weights; a picture with the same seed is one that firebreak-denoise draws.
 SEED = 7
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def pixels_of(png: bytes) -> bytes:
@@ -67,28 +61,14 @@ class PicturesTest(SoftGpuTest):
         super().setUp()
         self.environment["PYTHONPATH"] = f"{ROOT / 'lab' / 'workloads'}:{ROOT / 'python'}"
         self.environment["FIREBREAK_ALLOW_INJECTION"] = "1"
-        self.address = f"127.0.0.1:{free_port()}"
+        self.address = free_address()
 
     def serve(
         self, *options: str, name: str = NAME, address: str = "", pace_ms: int = 20, seed: int = SEED
     ) -> None:
         server = ["-m", "torch_diffusion.main", "--listen", address or self.address, "--seed", str(seed)]
         self.run_tenant(name, list(options), [*server, "--pace-ms", str(pace_ms)])
-        self.until("a listening server", lambda: self.listens(address or self.address))
-
-    def listens(self, address: str) -> bool:
-        host, _, port = address.rpartition(":")
-        with socket.socket() as probe:
-            return probe.connect_ex((host, int(port))) == 0
-
-    def until_protected(self, other_than: int = 0) -> int:
-        now = self.until_tenant(
-            NAME,
-            lambda now: now["phase"] == "serving"
-            and now["standby_state"] == "ready"
-            and now["active"]["pid"] != other_than,
-        )
-        return int(now["active"]["pid"])
+        self.until("a listening server", lambda: listens(address or self.address))
 
     def drawn_by_denoise(self, steps: int) -> bytes:
         """The pixels of the picture with the server's own seed."""
@@ -104,7 +84,7 @@ class PicturesTest(SoftGpuTest):
 
     def without_a_fault(self, wanted: list[dict[str, object]]) -> list[list[str]]:
         """What a server of its own says."""
-        address = f"127.0.0.1:{free_port()}"
+        address = free_address()
         self.serve(name="undisturbed", address=address, pace_ms=0)
         return [Client(address, each).all_lines() for each in wanted]
 

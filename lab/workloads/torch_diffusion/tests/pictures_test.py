@@ -19,11 +19,11 @@ class AnyEnd(PicturesTest):
             {"seed": 3, "shape": "large", "steps": 1},
         ]
         self.serve("--pair")
-        first = self.until_protected()
+        first = self.until_protected(NAME)
         clients = [Client(self.address, each) for each in wanted]
         self.until("steps", lambda: len(clients[0].lines) > 5)
         self.inject()
-        self.until_protected(first)
+        self.until_protected(NAME, first)
         self.assertEqual([client.all_lines() for client in clients], self.without_a_fault(wanted))
         self.assertEqual(len(clients[2].lines), 2 + 10 + 1 + 16)
         self.assertEqual(self.picture(clients[0]), self.drawn_by_denoise(20))
@@ -33,7 +33,7 @@ class AnyEnd(PicturesTest):
         print(f"seed {seed} (replay: FIREBREAK_TEST_SEED={seed})")
         chance = random.Random(seed)
         self.serve("--pair", pace_ms=3)
-        active = self.until_protected()
+        active = self.until_protected(NAME)
         wanted: list[dict[str, object]] = []
         clients: list[Client] = []
         for _ in range(2):
@@ -45,17 +45,17 @@ class AnyEnd(PicturesTest):
             some = clients[-1]
             self.until("lines", lambda: len(some.lines) >= lines)
             os.kill(active, signal.SIGKILL)
-            active = self.until_protected(active)
+            active = self.until_protected(NAME, active)
         self.assertEqual([client.all_lines() for client in clients], self.without_a_fault(wanted))
 
     def test_it_hands_over_and_comes_back(self) -> None:
         self.serve("--pair")
-        first = self.until_protected()
+        first = self.until_protected(NAME)
         client = Client(self.address, {"seed": SEED})
         self.until("steps", lambda: len(client.lines) > 5)
         asked = self.start([str(PROGRAMS / "firebreak"), "hand-over", NAME, "--socket", self.socket])
         self.assertEqual(asked.wait(PATIENCE_S), 0)
-        os.kill(self.until_protected(first), signal.SIGKILL)
+        os.kill(self.until_protected(NAME, first), signal.SIGKILL)
         self.assertEqual(self.picture(client), self.drawn_by_denoise(20))
         # All state, the request, and each of its steps; whoever goes on begins nothing anew.
         now = self.until_tenant(NAME, lambda now: now["phase"] == "serving")

@@ -10,6 +10,7 @@ import socket
 import threading
 import unittest
 
+from serving.addresses import free_address, listens
 from soft_gpu import PATIENCE_S, PROGRAMS, SoftGpuTest
 from torch_llm import http_stream
 from toy_engine import expected_answer
@@ -45,12 +46,6 @@ class Client(threading.Thread):
         self._connection.close()
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 class ClientsSeeAPause(SoftGpuTest):
     agent_options = ["--supervised", "--lease-s", "1000"]
 
@@ -59,26 +54,14 @@ class ClientsSeeAPause(SoftGpuTest):
         root = pathlib.Path(__file__).resolve().parents[4]
         folders = (root / "lab" / "workloads", root / "python", root / "python" / "tests", pathlib.Path(__file__).parent)
         self.environment["PYTHONPATH"] = ":".join(map(str, folders))
-        self.port = free_port()
+        self.address = free_address()
+        self.port = int(self.address.rpartition(":")[2])
 
     def serve(self, pace_ms: int, *options: str) -> None:
-        self.run_tenant(NAME, list(options), [SERVER, f"127.0.0.1:{self.port}", str(pace_ms)])
-
-    def until_protected(self, other_than: int = 0) -> int:
-        now = self.until_tenant(
-            NAME,
-            lambda now: now["phase"] == "serving"
-            and now["standby_state"] == "ready"
-            and now["active"]["pid"] != other_than,
-        )
-        return int(now["active"]["pid"])
+        self.run_tenant(NAME, list(options), [SERVER, self.address, str(pace_ms)])
 
     def until_it_listens(self) -> None:
-        def listens() -> bool:
-            with socket.socket() as probe:
-                return probe.connect_ex(("127.0.0.1", self.port)) == 0
-
-        self.until("a listening server", listens)
+        self.until("a listening server", lambda: listens(self.address))
 
     def expect_all(self, clients: list[Client]) -> None:
         for client in clients:
@@ -88,7 +71,7 @@ class ClientsSeeAPause(SoftGpuTest):
 
     def test_the_active_is_killed_in_the_middle_of_streams(self) -> None:
         self.serve(30, "--pair")
-        first = self.until_protected()
+        first = self.until_protected(NAME)
         self.until_it_listens()
         streaming = [Client(self.port, [7 * n, 1, 2], 40) for n in range(3)]
         # More than there are slots: it waits, and has been accepted.
@@ -98,22 +81,22 @@ class ClientsSeeAPause(SoftGpuTest):
         self.until("streams", lambda: all(len(client.received) > 200 for client in streaming))
         os.kill(first, signal.SIGKILL)
         meanwhile = Client(self.port, [9, 9, 9], 12)
-        second = self.until_protected(first)
+        second = self.until_protected(NAME, first)
         halved.send_rest()
         os.kill(second, signal.SIGKILL)
-        self.until_protected(second)
+        self.until_protected(NAME, second)
         self.expect_all([*streaming, waiting, halved, meanwhile])
 
     def test_the_gpu_faults_while_the_active_lives_on(self) -> None:
         self.environment["FIREBREAK_ALLOW_INJECTION"] = "1"
         self.serve(30, "--pair")
-        first = self.until_protected()
+        first = self.until_protected(NAME)
         self.until_it_listens()
         streaming = [Client(self.port, [3 * n, n], 40) for n in range(3)]
         self.until("streams", lambda: all(len(client.received) > 200 for client in streaming))
         inject = [str(PROGRAMS / "firebreak-lab"), "inject", "trap", "--into", NAME, "--socket", self.socket]
         self.assertEqual(self.start(inject).wait(PATIENCE_S), 0)
-        self.until_protected(first)
+        self.until_protected(NAME, first)
         self.expect_all(streaming)
 
     def hand_over(self) -> None:
@@ -122,35 +105,35 @@ class ClientsSeeAPause(SoftGpuTest):
 
     def test_it_hands_over_in_the_middle_of_streams_and_comes_back(self) -> None:
         self.serve(30, "--pair")
-        first = self.until_protected()
+        first = self.until_protected(NAME)
         self.until_it_listens()
         streaming = [Client(self.port, [5 * n, 1], 60) for n in range(3)]
         self.until("streams", lambda: all(len(client.received) > 200 for client in streaming))
         self.hand_over()
-        second = self.until_protected(first)
+        second = self.until_protected(NAME, first)
         # The first one is its standby, and takes over with all it had.
         os.kill(second, signal.SIGKILL)
-        self.assertEqual(self.until_protected(second), first)
+        self.assertEqual(self.until_protected(NAME, second), first)
         self.expect_all([*streaming, Client(self.port, [1, 2, 3], 4)])
 
     def test_it_hands_over_without_a_client(self) -> None:
         self.serve(0, "--pair")
-        first = self.until_protected()
+        first = self.until_protected(NAME)
         self.until_it_listens()
         self.expect_all([Client(self.port, [4, 4], 6)])
         self.hand_over()
-        self.until_protected(first)
+        self.until_protected(NAME, first)
         self.expect_all([Client(self.port, [9, 4], 6)])
 
     def test_with_the_agent(self) -> None:
         self.serve(30, "--pair")
-        first = self.until_protected()
+        first = self.until_protected(NAME)
         self.until_it_listens()
         streaming = [Client(self.port, [n], 40) for n in range(3)]
         self.until("streams", lambda: all(len(client.received) > 200 for client in streaming))
         self.kill_agent()
         os.kill(first, signal.SIGKILL)
-        self.until_protected(first)
+        self.until_protected(NAME, first)
         self.expect_all([*streaming, Client(self.port, [1, 2, 3], 4)])
 
     def test_both_are_killed_and_who_is_started_anew_goes_on(self) -> None:
@@ -171,7 +154,7 @@ class ClientsSeeAPause(SoftGpuTest):
         print(f"seed {seed} (replay: FIREBREAK_TEST_SEED={seed})")
         moments = random.Random(seed)
         self.serve(3, "--pair")
-        active = self.until_protected()
+        active = self.until_protected(NAME)
         self.until_it_listens()
         clients: list[Client] = []
         for number in range(6):
@@ -180,7 +163,7 @@ class ClientsSeeAPause(SoftGpuTest):
             some = clients[-3]
             self.until("bytes", lambda: len(some.received) >= min(wanted, len(some.expected)))
             os.kill(active, signal.SIGKILL)
-            active = self.until_protected(active)
+            active = self.until_protected(NAME, active)
         self.expect_all(clients)
 
     def test_what_is_no_request_is_answered(self) -> None:
