@@ -20,10 +20,7 @@ struct Example : testing::Test {
   std::string output = sandbox.file("numbers");
   pid_t agent = sandbox.start("firebreakd", {"--directory", sandbox.file("d")});
 
-  void SetUp() override {
-    while (!sandbox.run("firebreak", {"status", "--json", "--socket", socket}).status.clean()) {
-    }
-  }
+  void SetUp() override { sandbox.await_agent(socket); }
   pid_t run(const std::string& pause_ms, const std::vector<std::string>& options = {}) {
     std::vector<std::string> arguments = {"run", "--socket", socket, "--name", "numbers"};
     arguments.insert(arguments.end(), options.begin(), options.end());
@@ -31,15 +28,9 @@ struct Example : testing::Test {
     arguments.insert(arguments.end(), {"--", program, output, pause_ms});
     return sandbox.start("firebreak", arguments);
   }
-  /// Asks until the tenant is as wanted; the test's own time limit bounds it.
+  /// Asks until the tenant is as wanted.
   nlohmann::json wait_for(const std::function<bool(const nlohmann::json&)>& wanted) {
-    for (;;) {
-      const auto text = sandbox.run("firebreak", {"status", "--json", "--socket", socket}).output;
-      const auto status = nlohmann::json::parse(text, nullptr, false);
-      for (const auto& tenant : status["tenants"]) {
-        if (tenant["name"] == "numbers" && wanted(tenant)) return tenant;
-      }
-    }
+    return sandbox.await_tenant(socket, "numbers", wanted);
   }
   static std::string expected_numbers() {
     std::ostringstream text;

@@ -91,8 +91,7 @@ TEST_F(BadLuck, TheOptionSaysWhichGpuBeforeTheEnvironmentDoes) {
   const std::string socket = sandbox.file("d/agent.sock");
   const pid_t agent = sandbox.start("firebreakd", {"--directory", sandbox.file("d"), "--gpu-kind", "soft"},
                                     {{"FIREBREAK_GPU", "real"}});
-  while (!sandbox.run("firebreak", {"status", "--json", "--socket", socket}).status.clean()) {
-  }
+  sandbox.await_agent(socket);
   sandbox.signal(agent, SIGINT);
   EXPECT_EQ(sandbox.wait(agent).exit_code, 0);
 }
@@ -134,8 +133,7 @@ TEST_F(BadLuck, ATenantOfAStrangeNameIsRefused) {
 TEST_F(BadLuck, ASecondAgentOnTheSameSocketIsRefused) {
   const pid_t first = sandbox.start("firebreakd", {"--directory", sandbox.file("d")});
   const std::string socket = sandbox.file("d/agent.sock");
-  while (!sandbox.run("firebreak", {"status", "--json", "--socket", socket}).status.clean()) {
-  }
+  sandbox.await_agent(socket);
   const auto second = sandbox.run("firebreakd", {"--directory", sandbox.file("e"), "--socket", socket});
   EXPECT_EQ(second.status.exit_code, 1) << second.output;
   EXPECT_TRUE(sandbox.run("firebreak", {"status", "--json", "--socket", socket}).status.clean());
@@ -147,8 +145,7 @@ TEST_F(BadLuck, ASecondAgentOnTheSameSocketIsRefused) {
 TEST_F(BadLuck, AnAgentThatIsKilledLeavesNoDaemonsBehindWhereItIsAskedForThat) {
   const pid_t agent = sandbox.start("firebreakd", {"--end-domains", "--directory", sandbox.file("d")});
   const std::string socket = sandbox.file("d/agent.sock");
-  while (!sandbox.run("firebreak", {"status", "--json", "--socket", socket}).status.clean()) {
-  }
+  sandbox.await_agent(socket);
   sandbox.signal(agent, SIGKILL);
   EXPECT_EQ(sandbox.wait(agent).signal, SIGKILL);
   // The daemons get their parent's death signal at its end; each takes a moment to be gone.

@@ -12,6 +12,12 @@
 #include "ground/os/self.h"
 
 namespace firebreak::tests {
+namespace {
+
+/// Between two questions: each takes a processor's time, which what is awaited may need.
+constexpr Milliseconds pause{5};
+
+}  // namespace
 
 Sandbox::Sandbox()
     : files_(std::move(os::TemporaryDirectory::create().value())),
@@ -53,6 +59,23 @@ os::ProgramResult Sandbox::run(const std::string& program, std::vector<std::stri
     return {};
   }
   return std::move(*result);
+}
+
+void Sandbox::await_agent(const std::string& socket) {
+  while (!run("firebreak", {"status", "--json", "--socket", socket}).status.clean())
+    std::this_thread::sleep_for(pause);
+}
+
+nlohmann::json Sandbox::await_tenant(const std::string& socket, const std::string& name,
+                                     const std::function<bool(const nlohmann::json&)>& wanted) {
+  for (;; std::this_thread::sleep_for(pause)) {
+    const std::string text = run("firebreak", {"status", "--json", "--socket", socket}).output;
+    const auto now = nlohmann::json::parse(text, nullptr, false);
+    if (!now.is_object()) continue;
+    for (const nlohmann::json& tenant : now.at("tenants")) {
+      if (tenant.at("name") == name && wanted(tenant)) return tenant;
+    }
+  }
 }
 
 pid_t Sandbox::start(const std::string& program, std::vector<std::string> arguments, Environment extra) {

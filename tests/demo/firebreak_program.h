@@ -2,6 +2,8 @@
 /// Runs the project's programs the way a user does, and looks for what they leave behind.
 #pragma once
 
+#include <functional>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,6 +30,12 @@ class Sandbox {
   void signal(pid_t pid, int number);
   /// Reaps what start() started; fails the test when it does not end in time.
   os::ExitStatus wait(pid_t pid);
+
+  /// Asks that agent, with a pause, until it answers. The test's own time limit bounds it, here and below.
+  void await_agent(const std::string& socket);
+  /// The same until a tenant is there and as wanted; returns what the agent says of it.
+  nlohmann::json await_tenant(const std::string& socket, const std::string& name,
+                              const std::function<bool(const nlohmann::json&)>& wanted);
 
   /// A path for files of the test, outside of what is examined.
   std::string file(const std::string& name) const { return files_.path() + "/" + name; }

@@ -20,10 +20,7 @@ struct Tenants : testing::Test {
   std::string socket = sandbox.file("d/agent.sock");
   pid_t agent = sandbox.start("firebreakd", {"--directory", sandbox.file("d")});
 
-  void SetUp() override {
-    while (!sandbox.run("firebreak", {"status", "--json", "--socket", socket}).status.clean()) {
-    }
-  }
+  void SetUp() override { sandbox.await_agent(socket); }
   void end_agent() {
     sandbox.signal(agent, SIGINT);
     EXPECT_TRUE(sandbox.wait(agent).clean());
@@ -38,18 +35,9 @@ struct Tenants : testing::Test {
     return arguments;
   }
   static std::string program(const std::string& name) { return std::string(FIREBREAK_PROGRAMS) + "/" + name; }
-  nlohmann::json status() {
-    return nlohmann::json::parse(sandbox.run("firebreak", {"status", "--json", "--socket", socket}).output,
-                                 nullptr, false);
-  }
-  /// Asks until the tenant is as wanted; the test's own time limit bounds it.
+  /// Asks until the tenant is as wanted.
   void wait_until(const std::string& tenant, const std::function<bool(const nlohmann::json&)>& wanted) {
-    for (;;) {
-      const nlohmann::json now = status();
-      for (const auto& entry : now["tenants"]) {
-        if (entry["name"] == tenant && wanted(entry)) return;
-      }
-    }
+    (void)sandbox.await_tenant(socket, tenant, wanted);
   }
 };
 

@@ -23,10 +23,7 @@ struct InjectInto : testing::Test {
   std::string socket = sandbox.file("d/agent.sock");
   pid_t agent = sandbox.start("firebreakd", {"--directory", sandbox.file("d")});
 
-  void SetUp() override {
-    while (!sandbox.run("firebreak", {"status", "--json", "--socket", socket}).status.clean()) {
-    }
-  }
+  void SetUp() override { sandbox.await_agent(socket); }
   void TearDown() override {
     sandbox.signal(agent, SIGINT);
     EXPECT_TRUE(sandbox.wait(agent).clean());
@@ -42,15 +39,9 @@ struct InjectInto : testing::Test {
     }
     return sandbox.start("firebreak", arguments, environment);
   }
-  /// Asks until the tenant is as wanted; the test's own time limit bounds it.
+  /// Asks until the tenant is as wanted.
   void wait_until(const std::function<bool(const nlohmann::json&)>& wanted) {
-    for (;;) {
-      const auto text = sandbox.run("firebreak", {"status", "--json", "--socket", socket}).output;
-      const auto now = nlohmann::json::parse(text, nullptr, false);
-      for (const auto& entry : now["tenants"]) {
-        if (entry["name"] == "llm" && wanted(entry)) return;
-      }
-    }
+    (void)sandbox.await_tenant(socket, "llm", wanted);
   }
   os::ProgramResult inject(const std::string& kind, std::vector<std::string> more = {}) {
     std::vector<std::string> arguments = {"inject", kind, "--into", "llm", "--socket", socket, "--json"};
