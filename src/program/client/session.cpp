@@ -25,8 +25,6 @@ constexpr const char* unanswered = "its first try, of another size or use, is no
 /// Addresses that each process of a tenant sets aside for shared allocations; they cost nothing until memory
 /// is mapped.
 constexpr std::uint64_t arena_bytes = 256 * gib;
-/// This happens at once; the driver keeps one of them where it is the software GPU.
-constexpr std::uint64_t descriptors_of_an_allocation = 8;
 /// An active that begins anew is answered when its dead predecessor's last kernels have ended, and those are
 /// waited for no longer than the agent's --longest-hold-s.
 constexpr Milliseconds join_timeout{60'000};

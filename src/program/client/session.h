@@ -79,6 +79,9 @@ class Session {
   std::string last_error;  ///< fb_last_error shows this.
 
  private:
+  /// What an allocation needs at once; the driver keeps one of them where it is the software GPU.
+  static constexpr std::uint64_t descriptors_of_an_allocation = 8;
+
   /// `page_file` is a descriptor of what `shared` maps.
   Session(std::unique_ptr<link::AgentLink> link, os::Mapping shared, os::Fd page_file, const abi::Join& asked,
           const abi::Joined& joined);

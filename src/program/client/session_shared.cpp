@@ -12,8 +12,6 @@ namespace firebreak::client {
 namespace {
 
 constexpr const char* agent_is_older = "the firebreak agent is older than this program, and shares no memory";
-/// The same as of the tenant's own allocations.
-constexpr std::uint64_t descriptors_of_an_allocation = 8;
 
 }  // namespace
 
